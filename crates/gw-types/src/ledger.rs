@@ -1,0 +1,131 @@
+//! The seam between the pipeline and the store of its records.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use async_trait::async_trait;
+
+use crate::{AccountingRecord, ErrorKind, GatewayError, KeyName, Money, RequestId, TenantId, UtcTime};
+
+/// Keeps the records.
+///
+/// # Contract
+/// A place is taken before a request is worked on and is either used by exactly one `append` or given back; a record
+/// with a place is never refused. `append` returns at once; its [`Receipt`] resolves when the record is as durable as
+/// the store promises. Records of one caller task are stored in the order of their appends.
+#[async_trait]
+pub trait Ledger: Send + Sync + std::fmt::Debug {
+    /// Takes a place in the writer's queue; returns whether there was one.
+    fn take_place(&self) -> bool;
+
+    /// Gives back a place that was not used.
+    fn give_place_back(&self);
+
+    /// Uses a place.
+    fn append(&self, record: Box<AccountingRecord>) -> Receipt;
+
+    /// Returns the records that match, newest first.
+    ///
+    /// # Errors
+    /// `Overloaded` if the store cannot be read now.
+    async fn records(&self, query: RecordQuery) -> Result<Vec<StoredRecord>, GatewayError>;
+
+    /// Returns the record with the id.
+    ///
+    /// # Errors
+    /// `Overloaded` if the store cannot be read now.
+    async fn record(&self, id: &RequestId) -> Result<Option<StoredRecord>, GatewayError>;
+
+    /// Returns what each tenant and key has spent since the instant, sorted by both.
+    ///
+    /// # Errors
+    /// `Overloaded` if the store cannot be read now.
+    async fn spend_since(&self, since: UtcTime) -> Result<Vec<SpendRow>, GatewayError>;
+
+    /// Waits until every appended record is stored.
+    async fn flush(&self);
+}
+
+/// A record as the store numbered it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// The place in the store, counting up from 1.
+    pub seq: u64,
+    /// The record.
+    pub record: AccountingRecord,
+}
+
+/// Which records are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordQuery {
+    /// Only records of this tenant.
+    pub tenant: Option<TenantId>,
+    /// Only records with a smaller `seq`: where the last page ended.
+    pub before: Option<u64>,
+    /// How many at most, 1 to 1,000.
+    pub limit: u32,
+}
+
+/// What one key of a tenant has spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendRow {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The key.
+    pub key: KeyName,
+    /// The sum of cost and side costs.
+    pub spent: Money,
+}
+
+/// Resolves when an appended record is stored.
+pub enum Receipt {
+    /// Nothing to wait for.
+    Queued,
+    /// Resolves to whether the record is stored.
+    Pending(Pin<Box<dyn Future<Output = Result<(), GatewayError>> + Send + Sync>>),
+}
+
+impl std::fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Queued => "Receipt::Queued",
+            Self::Pending(_) => "Receipt::Pending",
+        })
+    }
+}
+
+/// A place in the ledger's queue; given back on drop unless used.
+#[derive(Debug)]
+pub struct LedgerPlace {
+    ledger: Option<Arc<dyn Ledger>>,
+}
+
+impl LedgerPlace {
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// `Overloaded` if the queue is full.
+    pub fn take(ledger: Arc<dyn Ledger>) -> Result<Self, GatewayError> {
+        if ledger.take_place() {
+            Ok(Self { ledger: Some(ledger) })
+        } else {
+            Err(GatewayError::new(ErrorKind::Overloaded, "the ledger's queue is full")
+                .with_retry_after(std::time::Duration::from_secs(1)))
+        }
+    }
+
+    /// Uses the place for a record.
+    pub fn append(mut self, record: Box<AccountingRecord>) -> Receipt {
+        match self.ledger.take() {
+            Some(ledger) => ledger.append(record),
+            None => Receipt::Queued,
+        }
+    }
+}
+
+impl Drop for LedgerPlace {
+    fn drop(&mut self) {
+        if let Some(ledger) = self.ledger.take() {
+            ledger.give_place_back();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The vocabulary of the gw model gateway: the nouns that its crates say to each other, and the seams between them.
+//!
+//! Names are validated once and carried as types; money, tokens and time are integers; what must not be printed
+//! prints as redacted. The crate decides nothing and does no I/O: it has no runtime, no socket and no clock of its own.
+//!
+//! ```
+//! use gw_types::{Money, Price, TokenCount, Usage};
+//!
+//! // Prices are micro-USD per million tokens, which is pico-USD per token: a cost is exact.
+//! let price = Price::new(2_000_000, 8_000_000);
+//! let usage = Usage { input: TokenCount::new(1_000), output: TokenCount::new(100), ..Usage::default() };
+//! assert_eq!(price.cost(&usage).unwrap().money, Money::from_micros(2_800));
+//! ```
+
+mod adapter;
+mod answer;
+mod capability;
+mod classification;
+mod clock;
+mod codec;
+mod deployment;
+mod fetch;
+mod finish;
+mod frame;
+mod ids;
+mod keys;
+mod ledger;
+mod money;
+mod price;
+mod random;
+mod record;
+mod redacted;
+mod request;
+mod text;
+mod usage;
+
+pub use gw_errors::{Dialect, ErrorKind, FallOver, GatewayError, Health, Outcome, Retry, UpstreamDetail};
+
+pub use self::{
+    adapter::{Adapter, AttemptPlan, Loss, LossItem, LossKind, Prepared},
+    answer::{Answer, AnswerFacts, AnswerStream, CompleteAnswer, StreamAnswer},
+    capability::{Capability, CapabilitySet, UnknownCapability},
+    classification::{Classification, UnknownClassification},
+    clock::{Clock, ManualClock, MonoTime, Sleep, UtcTime},
+    codec::{Choice, Completion, DialectCodec, Question, StreamCollector, ToolCall},
+    deployment::{Deployment, DeploymentTiming},
+    fetch::{FetchRequest, FetchResponse, HttpFetch},
+    finish::FinishReason,
+    frame::{FrameFacts, StreamItem},
+    ids::{
+        DeploymentName, InvalidName, KeyName, ModelName, ProviderName, Region, RequestId, Residency,
+        RouteName, TaskClass, TenantId,
+    },
+    keys::{KeyIdentity, KeyStore},
+    ledger::{Ledger, LedgerPlace, Receipt, RecordQuery, SpendRow, StoredRecord},
+    money::Money,
+    price::{Cost, MissingPrice, Price, PriceTier, Pricing, TierScope},
+    random::{IdSource, Random, SeededRandom, SequentialIds},
+    record::{
+        AccountingRecord, AttemptRecord, CacheState, DecisionRecord, ExclusionRecord, FactsRecord,
+        LatencySplit, LimiterVerdict, SideCost,
+    },
+    redacted::Secret,
+    request::{
+        BodySpan, CacheControl, NormalizedRequest, Operation, OutputField, RequestContext, RequestFacts,
+        RequestedOutput, Temperature,
+    },
+    text::BoundedText,
+    usage::{TokenCount, Usage},
+};

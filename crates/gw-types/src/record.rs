@@ -1,0 +1,283 @@
+//! The one record that every admitted request leaves: every decision, no content.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{
+    BoundedText, CacheControl, CapabilitySet, Classification, DeploymentName, ErrorKind, KeyName, ModelName,
+    Money, Operation, Outcome, RequestId, Residency, RouteName, TaskClass, TenantId, TokenCount, Usage,
+    UtcTime,
+};
+
+/// What happened to one request.
+///
+/// Durations are in microseconds, money in pico-USD. The schema is closed: there is no field that could hold a prompt
+/// or a completion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountingRecord {
+    /// The request's id, as `x-request-id` gave it to the caller.
+    pub id: RequestId,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The tenant's key.
+    pub key: KeyName,
+    /// When the request arrived.
+    pub started: UtcTime,
+    /// Digest of the configuration that decided.
+    pub config: BoundedText,
+    /// The caller's own id of the request.
+    pub client_request_id: Option<BoundedText>,
+    /// The caller's trace context.
+    pub traceparent: Option<BoundedText>,
+    /// The caller's prompt version.
+    pub prompt_version: Option<BoundedText>,
+    /// The caller's schema version.
+    pub schema_version: Option<BoundedText>,
+    /// What the request was, as far as it was read.
+    pub facts: Option<FactsRecord>,
+    /// The route that was chosen.
+    pub route: Option<RouteName>,
+    /// The first candidate.
+    pub primary: Option<DeploymentName>,
+    /// The deployment that answered (for a cache hit: the one that gave the stored answer).
+    pub serving: Option<DeploymentName>,
+    /// The version of the serving deployment's model.
+    pub model_version: Option<BoundedText>,
+    /// The model that the provider says has answered.
+    pub served_model: Option<BoundedText>,
+    /// How the decision came about.
+    pub decision: DecisionRecord,
+    /// The provider calls, in order.
+    pub attempts: Vec<AttemptRecord>,
+    /// What the cache did.
+    pub cache: CacheState,
+    /// What the call used.
+    pub usage: Usage,
+    /// What the call cost.
+    pub cost: Money,
+    /// Whether a class without a price of its own took the text price.
+    pub priced_by_fallback: bool,
+    /// What was reserved for it.
+    pub reserved: Money,
+    /// What the provider billed beyond the bound that it was sent.
+    pub overrun: Money,
+    /// What was spent on the side: embedding, judging.
+    pub side_costs: Vec<SideCost>,
+    /// Fields that a translation dropped or approximated, in the caller's format.
+    pub loss: Vec<BoundedText>,
+    /// How the request ended.
+    #[serde(with = "by_name")]
+    pub outcome: Outcome,
+    /// The kind of error that ended it.
+    #[serde(with = "by_name_optional")]
+    pub error: Option<ErrorKind>,
+    /// Where the time went.
+    pub latency: LatencySplit,
+}
+
+/// What a request was: enough to decide over it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FactsRecord {
+    /// What the caller wanted done.
+    pub operation: Operation,
+    /// The model asked for.
+    pub model: BoundedText,
+    /// Whether a stream was asked for.
+    pub stream: bool,
+    /// The task class.
+    pub task_class: Option<TaskClass>,
+    /// The classification that applied.
+    pub classification: Classification,
+    /// The groups of regions that were demanded, all of them.
+    pub residency: Vec<Residency>,
+    /// What the deployment had to be able to do.
+    pub needs: CapabilitySet,
+    /// UTF-8 bytes of text.
+    pub text_bytes: u64,
+    /// Number of messages.
+    pub messages: u32,
+    /// Bytes of tool definitions.
+    pub tool_bytes: u64,
+    /// Number of images.
+    pub images: u32,
+    /// Whether audio goes in or is asked for.
+    pub audio: bool,
+    /// Answers asked for.
+    pub choices: u32,
+    /// The estimate of the input tokens.
+    pub estimated_input: TokenCount,
+    /// The output bound that the caller named.
+    pub requested_output: Option<TokenCount>,
+    /// The output bound that was sent.
+    pub output_bound: Option<TokenCount>,
+    /// Whether the request changes state elsewhere.
+    pub side_effecting: bool,
+    /// What the caller said about the cache.
+    pub cache_control: CacheControl,
+    /// The whole budget of time, in milliseconds.
+    pub deadline_ms: u64,
+    /// The caller's end-user label.
+    pub user: Option<BoundedText>,
+}
+
+/// How a decision came about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionRecord {
+    /// The chain, in order.
+    pub candidates: Vec<DeploymentName>,
+    /// Deployments of matching routes that may not answer, with the reason.
+    pub exclusions: Vec<ExclusionRecord>,
+    /// What the limiter said.
+    pub limiter: Option<LimiterVerdict>,
+    /// The random numbers drawn, in order.
+    pub draws: Vec<u64>,
+    /// Hexadecimal digest of the cache key.
+    pub cache_key: Option<BoundedText>,
+}
+
+/// A deployment that may not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExclusionRecord {
+    /// The route that named it.
+    pub route: RouteName,
+    /// The deployment.
+    pub deployment: DeploymentName,
+    /// Why not.
+    pub reason: BoundedText,
+}
+
+/// What the limiter said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimiterVerdict {
+    /// Whether the request was let through.
+    pub admitted: bool,
+    /// The limits that refused, by their names in the configuration.
+    pub refused_by: Vec<BoundedText>,
+}
+
+/// One call of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AttemptRecord {
+    /// The deployment called.
+    pub deployment: DeploymentName,
+    /// The model that was sent.
+    pub model: ModelName,
+    /// How it failed; `None`: it did not.
+    #[serde(with = "by_name_optional")]
+    pub error: Option<ErrorKind>,
+    /// The provider's HTTP status, where it was an error.
+    pub status: Option<u16>,
+    /// When it began, in microseconds from the request's arrival.
+    pub start_us: u64,
+    /// How long it took, in microseconds; a stream's runs to its end.
+    pub duration_us: u64,
+    /// The provider's id of the call.
+    pub upstream_request_id: Option<BoundedText>,
+}
+
+/// What the cache did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheState {
+    /// Not asked: no cache on the route, or the caller or the request kept out of it.
+    #[default]
+    Bypass,
+    /// Asked, and no entry.
+    Miss,
+    /// Answered from an equal request.
+    Exact,
+    /// Answered from a similar request.
+    Semantic,
+    /// Shared an equal request's call in flight.
+    Coalesced,
+}
+
+impl CacheState {
+    /// Returns the name, as `x-gw-cache` carries it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Miss => "miss",
+            Self::Exact => "exact",
+            Self::Semantic => "semantic",
+            Self::Coalesced => "coalesced",
+        }
+    }
+
+    /// Returns whether the answer came without a provider call of this request's own.
+    pub const fn is_hit(self) -> bool {
+        match self {
+            Self::Bypass | Self::Miss => false,
+            Self::Exact | Self::Semantic | Self::Coalesced => true,
+        }
+    }
+}
+
+/// Money spent beside the call itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SideCost {
+    /// What for.
+    pub purpose: BoundedText,
+    /// The deployment that was called.
+    pub deployment: DeploymentName,
+    /// How much.
+    pub cost: Money,
+}
+
+/// Where the time of a request went, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencySplit {
+    /// From arrival to the last byte.
+    pub total_us: u64,
+    /// Waiting for slots.
+    pub queue_us: u64,
+    /// Waiting between attempts.
+    pub backoff_us: u64,
+    /// From the first call to the first byte of the answer that was used, other attempts included.
+    pub upstream_first_byte_us: u64,
+    /// From that byte to the last.
+    pub upstream_rest_us: u64,
+    /// gw's own work: the rest.
+    pub own_us: u64,
+}
+
+mod by_name {
+    //! Outcomes by their stable name: their crate knows no serialisation.
+
+    use super::{Deserialize, Deserializer, Outcome, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(outcome: &Outcome, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(outcome.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Outcome, D::Error> {
+        let name = String::deserialize(from)?;
+        Outcome::from_name(&name).ok_or_else(|| serde::de::Error::custom("unknown outcome"))
+    }
+}
+
+mod by_name_optional {
+    //! Error kinds by their stable name.
+
+    use super::{Deserialize, Deserializer, ErrorKind, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature that `serde(with)` calls")]
+    pub(super) fn serialize<S: Serializer>(kind: &Option<ErrorKind>, to: S) -> Result<S::Ok, S::Error> {
+        kind.map(ErrorKind::as_str).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ErrorKind>, D::Error> {
+        let name = Option::<String>::deserialize(from)?;
+        name.map(|name| {
+            ErrorKind::from_name(&name).ok_or_else(|| serde::de::Error::custom("unknown error kind"))
+        })
+        .transpose()
+    }
+}

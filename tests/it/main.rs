@@ -1,0 +1,1 @@
+//! Whole-gateway tests.

@@ -1,0 +1,12 @@
+//! `cargo xtask bench`: the hop benchmark against the release build of `gw`.
+
+use std::path::Path;
+
+use crate::{Failure, host};
+
+/// Builds what is measured, then runs the benchmark with the given arguments.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    host::run(&mut host::cargo(root, ["build", "--release", "--locked", "-p", "gw-cli"]))?;
+    let fixed = ["bench", "--locked", "-p", "gw-tests", "--bench", "hop", "--"];
+    host::run(&mut host::cargo(root, fixed.iter().chain(arguments)))
+}
