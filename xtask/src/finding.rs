@@ -13,16 +13,16 @@ pub(crate) struct Finding {
     pub(crate) rule: String,
     /// What would be accepted instead.
     pub(crate) allowed: String,
-    /// The row of the table of layers that decides, for rules that come from it.
-    pub(crate) row: Option<String>,
+    /// What to edit if the rule itself should change, or why nothing can: a row of the table of layers.
+    pub(crate) edit: Option<String>,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, offender, rule, allowed, row } = self;
+        let Self { place, offender, rule, allowed, edit } = self;
         write!(f, "{place}: {offender}\n  rule:    {rule}\n  allowed: {allowed}")?;
-        match row {
-            Some(row) => write!(f, "\n  row:     {row}"),
+        match edit {
+            Some(edit) => write!(f, "\n  edit:    {edit}"),
             None => Ok(()),
         }
     }

@@ -39,7 +39,10 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 }
 
 /// Returns a `cargo` command that works in the given folder.
-pub(crate) fn cargo<I: IntoIterator<Item = A>, A: AsRef<std::ffi::OsStr>>(root: &Path, arguments: I) -> Command {
+pub(crate) fn cargo<I: IntoIterator<Item = A>, A: AsRef<std::ffi::OsStr>>(
+    root: &Path,
+    arguments: I,
+) -> Command {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(root);
     command

@@ -57,22 +57,23 @@ pub(crate) fn check(root: &Path) -> Report {
 /// Members against rows, both ways.
 fn check_rows(members: &[Manifest]) -> Vec<Finding> {
     let is_member = |name: &str| members.iter().any(|member| manifests::name(member) == name);
-    let unknown = members.iter().filter(|member| table::row(manifests::name(member)).is_none()).map(|member| {
-        let name = manifests::name(member);
-        Finding {
-            place: member.place.clone(),
-            offender: format!("member `{name}` has no row"),
-            rule: "every member has a row".to_owned(),
-            allowed: format!("members: {}", list(TABLE.iter().map(|row| row.name))),
-            row: Some(format!("add row `{name}`, with its reason, to {TABLE_FILE}")),
-        }
-    });
+    let unknown =
+        members.iter().filter(|member| table::row(manifests::name(member)).is_none()).map(|member| {
+            let name = manifests::name(member);
+            Finding {
+                place: member.place.clone(),
+                offender: format!("member `{name}` has no row"),
+                rule: "every member has a row".to_owned(),
+                allowed: format!("members: {}", list(TABLE.iter().map(|row| row.name))),
+                edit: Some(format!("add row `{name}`, with its reason, to {TABLE_FILE}")),
+            }
+        });
     let missing = TABLE.iter().filter(|row| !is_member(row.name)).map(|row| Finding {
         place: "Cargo.toml".to_owned(),
         offender: format!("row `{}` has no member", row.name),
         rule: "every row has a member".to_owned(),
         allowed: format!("a member `{}`, or no such row", row.name),
-        row: Some(row_hint(row)),
+        edit: Some(row_hint(row)),
     });
     unknown.chain(missing).collect()
 }
@@ -84,7 +85,7 @@ fn check_targets(package: &Package, manifest: &str, row: &Row) -> Vec<Finding> {
         offender,
         rule: rule.to_owned(),
         allowed,
-        row: Some(row_hint(row)),
+        edit: Some(row_hint(row)),
     };
     let binaries = package.targets.iter().filter(|target| target.kind.iter().any(|kind| kind == "bin"));
     let mut findings: Vec<Finding> = binaries
@@ -141,7 +142,7 @@ fn unreadable(place: String, words: &str) -> Finding {
         offender: words.replace('\n', "\n    "),
         rule: "cargo and a TOML parser can read every manifest".to_owned(),
         allowed: "a valid manifest".to_owned(),
-        row: Some(format!("{TABLE_FILE} has no say in this: mend the manifest")),
+        edit: Some(format!("the manifest; {TABLE_FILE} has no say in this")),
     }
 }
 
@@ -151,7 +152,7 @@ fn place_of(root: &Path, package: &Package) -> String {
 }
 
 fn row_hint(row: &Row) -> String {
-    format!("`{}` in {TABLE_FILE} ({})", row.name, row.why)
+    format!("row `{}` in {TABLE_FILE} ({})", row.name, row.why)
 }
 
 /// Writes names as `a`, `b`, `c`; an empty list reads "nothing".

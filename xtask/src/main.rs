@@ -3,7 +3,11 @@
 //! Nothing here is shipped. Every command works on the workspace that holds the current folder, found at run time, so
 //! one built binary can also judge a copy of the repository.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a command line; printing is its output")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a command line; printing is its output"
+)]
 
 mod bench;
 mod ci;
@@ -83,5 +87,5 @@ fn conclude(command: &str, findings: &[Finding], summary: &str) -> Result<(), Fa
     for finding in findings {
         eprintln!("{finding}\n");
     }
-    Err(Failure::Work(format!("{command}: {} broken rules", findings.len())))
+    Err(Failure::Work(format!("{command}: broken rules: {}", findings.len())))
 }

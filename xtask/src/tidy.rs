@@ -61,7 +61,12 @@ pub(crate) fn check(root: &Path) -> Result<Report, Failure> {
 fn check_source(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !source.text.starts_with("//!") {
-        findings.push(source.finding(1, "no `//!` at the top", "every file begins by saying what it is", "`//! ...`"));
+        findings.push(source.finding(
+            1,
+            "no `//!` at the top",
+            "every file begins by saying what it is",
+            "`//! ...`",
+        ));
     }
     findings.extend(size::check(source));
     findings.extend(phrases::check(source));
@@ -80,7 +85,7 @@ fn check_top_level(paths: &[String]) -> Vec<Finding> {
         offender: format!("`{entry}` at the top level"),
         rule: "the top level holds only what every repository has; the rest has a room inside".to_owned(),
         allowed: format!("{}, {AUTOMATION} and dotfiles", TOP_LEVEL.join(", ")),
-        row: None,
+        edit: None,
     };
     entries.iter().map(finding).collect()
 }
@@ -98,13 +103,14 @@ fn check_name(path: &str) -> Option<Finding> {
         offender: format!("a file named `{file}`"),
         rule: rule.to_owned(),
         allowed: allowed.to_owned(),
-        row: None,
+        edit: None,
     })
 }
 
 /// A crate's folder is named exactly as its package, so that a name found in code is found on disk.
 fn check_folder(root: &Path, path: &str) -> Option<Finding> {
-    let folder = path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|folder| !folder.contains('/'))?;
+    let folder =
+        path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|folder| !folder.contains('/'))?;
     let manifest = workspace::manifest(root, &root.join(path)).ok()?;
     let name = manifest.table.get("package")?.get("name")?.as_str()?;
     (name != folder).then(|| Finding {
@@ -112,6 +118,6 @@ fn check_folder(root: &Path, path: &str) -> Option<Finding> {
         offender: format!("package `{name}` in folder `{folder}`"),
         rule: "a folder under crates/ is named as its package".to_owned(),
         allowed: format!("`crates/{name}`"),
-        row: None,
+        edit: None,
     })
 }

@@ -1,1 +1,75 @@
-//! Placeholder.
+//! Rules, gates and candidate chains: where a request may go, decided without doing anything.
+//!
+//! A route says what its author wants: which models, tenants, task classes and classifications go to which deployments,
+//! in which order (gate one). The facts say what is possible: regions, ceilings, capabilities, sizes, prices (gate two).
+//! Gate two only ever removes, so an author cannot grant what a deployment cannot do. Routes are tried by
+//! (priority, name), and the first one whose chain is not empty wins: a specific rule that cannot be satisfied does not
+//! hide a general one that can.
+//!
+//! The crate calls nobody, waits for nothing, reads no clock and draws no chance; it knows neither health nor limits.
+//! Every name is checked when a [`Router`] is made, and every fault is reported at once.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use gw_routing::{ExclusionReason, RouteConfig, RouteQuery, Router, RoutingConfig};
+//! use gw_types::{
+//!     CapabilitySet, Classification, Deployment, DeploymentName, DeploymentTiming, ModelName, Pricing,
+//!     ProviderName, Region, RouteName, TenantId, TokenCount,
+//! };
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let deployment = |name, classification_ceiling| -> Result<_, gw_types::InvalidName> {
+//!     Ok(Arc::new(Deployment {
+//!         name: DeploymentName::new(name)?,
+//!         provider: ProviderName::new("azure-uk")?,
+//!         model: ModelName::new("gpt-4.1")?,
+//!         model_version: None,
+//!         region: Region::new("uk-south")?,
+//!         classification_ceiling,
+//!         capabilities: CapabilitySet::EMPTY,
+//!         context_window: Some(TokenCount::new(128_000)),
+//!         max_output_tokens: None,
+//!         pricing: Pricing::Free,
+//!         timing: DeploymentTiming::default(),
+//!         max_attempts: std::num::NonZeroU32::MIN,
+//!         max_concurrency: None,
+//!     }))
+//! };
+//! let deployments =
+//!     [deployment("shared", Classification::Internal)?, deployment("ptu", Classification::Restricted)?];
+//! let route = RouteConfig::new(
+//!     RouteName::new("any")?,
+//!     vec![DeploymentName::new("shared")?, DeploymentName::new("ptu")?],
+//! );
+//! let config = RoutingConfig { routes: vec![route], ..RoutingConfig::default() };
+//! let router = Router::new(config, &deployments).map_err(|faults| faults[0].clone())?;
+//!
+//! let tenant = TenantId::new("wholesale")?;
+//! let selection = router.candidates(&RouteQuery::new("gpt-4.1", &tenant, Classification::Restricted));
+//! assert_eq!(selection.chain.as_slice(), [1]);
+//! assert_eq!(selection.exclusions[0].reason, ExclusionReason::ClassificationCeiling);
+//! # Ok(())
+//! # }
+//! ```
+
+mod admissible;
+mod config;
+mod errors;
+mod index;
+mod matches;
+mod pattern;
+mod query;
+mod residency;
+mod router;
+mod selection;
+mod validate;
+
+pub use self::{
+    config::{RouteConfig, RouteMatch, RoutingConfig, Strategy},
+    errors::RoutingError,
+    pattern::{InvalidPattern, ModelPattern},
+    query::RouteQuery,
+    router::Router,
+    selection::{Exclusion, ExclusionReason, Selection},
+};

@@ -189,18 +189,20 @@ impl Price {
     }
 
     /// Returns the dearest that any input token and any output token can be, for reservations.
+    ///
+    /// Cache writes count where they have a price of their own: a deployment that bills them says so.
     pub fn dearest(&self) -> (u64, u64) {
-        let base = self.base();
-        let tier = self.tier.as_ref().map_or(base, |tier| self.tier_prices(tier));
-        let input = [base, tier]
-            .into_iter()
-            .flat_map(|prices| {
-                [prices.input, prices.cached_input, prices.cache_write, prices.cache_write_long]
-            })
-            .fold(0, u64::max);
-        let output =
-            [base, tier].into_iter().flat_map(|prices| [prices.output, prices.reasoning]).fold(0, u64::max);
-        (input, output)
+        let own = [self.cache_write, self.cache_write_long].into_iter().flatten();
+        let base = own.chain(self.cached_input).fold(self.input, u64::max);
+        let base_output = self.output.max(self.reasoning.unwrap_or(0));
+        let Some(tier) = &self.tier else { return (base, base_output) };
+        let tier_prices = self.tier_prices(tier);
+        let written =
+            if base > self.input { tier_prices.cache_write.max(tier_prices.cache_write_long) } else { 0 };
+        (
+            base.max(tier_prices.input).max(tier_prices.cached_input).max(written),
+            base_output.max(tier_prices.output).max(tier_prices.reasoning),
+        )
     }
 
     fn input_cost(&self, usage: &Usage, active: &ActivePrices) -> Money {

@@ -135,6 +135,8 @@ pub struct DecisionRecord {
     pub draws: Vec<u64>,
     /// Hexadecimal digest of the cache key.
     pub cache_key: Option<BoundedText>,
+    /// How near the question of a semantic hit was, in thousandths.
+    pub similarity_milli: Option<u32>,
 }
 
 /// A deployment that may not answer.

@@ -2,7 +2,7 @@
 
 use super::{
     list, row_hint,
-    table::{self, Row, TABLE, TEST_KIT},
+    table::{self, Row, TEST_KIT},
 };
 use crate::{
     finding::Finding,
@@ -30,7 +30,7 @@ pub(super) fn check(package: &Package, manifest: &str, place: usize, row: &Row) 
             offender: format!("{} {offender} {} ({})", titled(row), titled(target), section(dependency)),
             rule: rule.to_owned(),
             allowed: list(row.names),
-            row: Some(row_hint(row)),
+            edit: Some(row_hint(row)),
         })
     };
     package.dependencies.iter().filter_map(judge).collect()
@@ -50,13 +50,4 @@ fn titled(row: &Row) -> String {
         Some(order) => format!("`{}` (order {order})", row.name),
         None => format!("`{}`", row.name),
     }
-}
-
-/// Returns the rows that break the table's own rule, for its test.
-#[cfg(test)]
-pub(super) fn rows_that_name_upwards() -> Vec<(&'static str, &'static str)> {
-    let pairs = TABLE.iter().enumerate().flat_map(|(place, row)| {
-        row.names.iter().filter(move |name| table::row(name).is_none_or(|(below, _)| below >= place)).map(|name| (row.name, *name))
-    });
-    pairs.collect()
 }

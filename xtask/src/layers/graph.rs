@@ -10,7 +10,8 @@ use crate::{finding::Finding, workspace::Package};
 
 /// Reports the shortest cycle through each member, each cycle once.
 pub(super) fn check_cycles(packages: &[Package], place_of: impl Fn(&Package) -> String) -> Vec<Finding> {
-    let edges: BTreeMap<&str, Vec<&str>> = packages.iter().map(|package| (package.name.as_str(), below(package))).collect();
+    let edges: BTreeMap<&str, Vec<&str>> =
+        packages.iter().map(|package| (package.name.as_str(), below(package))).collect();
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
     for package in packages {
@@ -22,7 +23,7 @@ pub(super) fn check_cycles(packages: &[Package], place_of: impl Fn(&Package) -> 
                 offender: format!("cycle {}", path.join(" -> ")),
                 rule: "members do not depend on each other in a circle".to_owned(),
                 allowed: "edges from a later crate to an earlier one".to_owned(),
-                row: Some(format!("{} in {TABLE_FILE}", list(members))),
+                edit: Some(format!("rows {} in {TABLE_FILE}, or the manifests", list(members))),
             });
         }
     }

@@ -72,7 +72,8 @@ pub(super) fn check_member(manifest: &Manifest) -> Vec<Finding> {
 
 fn own_versions(manifest: &Manifest) -> Vec<Finding> {
     let targets = manifest.table.get("target").and_then(Value::as_table).into_iter().flatten();
-    let targets = targets.filter_map(|(target, table)| Some((format!("target.{target}."), table.as_table()?)));
+    let targets =
+        targets.filter_map(|(target, table)| Some((format!("target.{target}."), table.as_table()?)));
     let mut findings = Vec::new();
     for (prefix, table) in std::iter::once((String::new(), &manifest.table)).chain(targets) {
         for (section, name, spec) in dependencies(table) {
@@ -121,6 +122,6 @@ fn finding(manifest: &Manifest, offender: String, rule: &str, allowed: String) -
         offender,
         rule: rule.to_owned(),
         allowed,
-        row: Some(format!("row `{}` of {TABLE_FILE} has no say in this: mend the manifest", name(manifest))),
+        edit: Some(format!("the manifest; row `{}` of {TABLE_FILE} has no say in this", name(manifest))),
     }
 }

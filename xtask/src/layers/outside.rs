@@ -15,7 +15,7 @@ use crate::{
 pub(super) fn check(package: &Package, manifest: &str, row: &Row) -> Vec<Finding> {
     let judge = |dependency: &Dependency| {
         let features: Vec<&str> = package.features_of(dependency).collect();
-        let violation = forbidden_feature(dependency, &features)
+        let violation = forbidden_feature(dependency, &features, row)
             .or_else(|| outside_its_room(dependency, &features, row))
             .or_else(|| off_the_list(dependency, &features, row))?;
         Some(Finding {
@@ -23,7 +23,7 @@ pub(super) fn check(package: &Package, manifest: &str, row: &Row) -> Vec<Finding
             offender: format!("`{}` names {} ({})", row.name, violation.offender, section(dependency)),
             rule: violation.rule,
             allowed: violation.allowed,
-            row: Some(violation.row),
+            edit: Some(violation.edit),
         })
     };
     package.dependencies.iter().filter_map(judge).collect()
@@ -33,10 +33,10 @@ struct Violation {
     offender: String,
     rule: String,
     allowed: String,
-    row: String,
+    edit: String,
 }
 
-fn forbidden_feature(dependency: &Dependency, features: &[&str]) -> Option<Violation> {
+fn forbidden_feature(dependency: &Dependency, features: &[&str], row: &Row) -> Option<Violation> {
     let (name, feature) = FORBIDDEN_FEATURES
         .iter()
         .find(|(name, feature)| *name == dependency.name && features.contains(feature))?;
@@ -44,7 +44,7 @@ fn forbidden_feature(dependency: &Dependency, features: &[&str]) -> Option<Viola
         offender: format!("`{name}` with feature `{feature}`"),
         rule: format!("`{name}` \"{feature}\" stands nowhere"),
         allowed: "the features that are used, one by one".to_owned(),
-        row: format!("FORBIDDEN_FEATURES in {TABLE_FILE}"),
+        edit: format!("FORBIDDEN_FEATURES and row `{}` in {TABLE_FILE}", row.name),
     })
 }
 
@@ -52,12 +52,13 @@ fn outside_its_room(dependency: &Dependency, features: &[&str], row: &Row) -> Op
     if dependency.is_for_tests() {
         return None;
     }
-    let room = ROOMS.iter().find(|room| !room.only.contains(&row.name) && room.holds(&dependency.name, features))?;
+    let room =
+        ROOMS.iter().find(|room| !room.only.contains(&row.name) && room.holds(&dependency.name, features))?;
     Some(Violation {
         offender: described(dependency, features),
         rule: format!("{} only in {}: {}", room.what, list(room.only), room.why),
         allowed: in_row(row),
-        row: format!("room \"{}\" and row `{}` in {TABLE_FILE}", room.what, row.name),
+        edit: format!("room \"{}\" and row `{}` in {TABLE_FILE}", room.what, row.name),
     })
 }
 
@@ -73,7 +74,7 @@ fn off_the_list(dependency: &Dependency, features: &[&str], row: &Row) -> Option
             offender: described(dependency, features),
             rule: "a member names only the outside crates of its row".to_owned(),
             allowed: in_row(row),
-            row: row_hint(row),
+            edit: row_hint(row),
         });
     };
     let excess: Vec<&str> = features.iter().copied().filter(|feature| !limit.contains(feature)).collect();
@@ -81,7 +82,7 @@ fn off_the_list(dependency: &Dependency, features: &[&str], row: &Row) -> Option
         offender: described(dependency, &excess),
         rule: format!("`{}` takes `{name}` only with the features of its row", row.name),
         allowed: list(limit),
-        row: row_hint(row),
+        edit: row_hint(row),
     })
 }
 
@@ -90,7 +91,10 @@ impl Room {
     pub(super) fn holds(&self, name: &str, features: &[&str]) -> bool {
         let touched = |owner: &str, wanted: &str| {
             let matches = |feature: &&str| {
-                *feature == "full" || feature.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+                *feature == "full"
+                    || feature
+                        .strip_prefix(wanted)
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
             };
             owner == name && features.iter().any(matches)
         };

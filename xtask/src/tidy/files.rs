@@ -36,18 +36,24 @@ fn walk(root: &Path) -> Result<Vec<String>, Failure> {
     let mut paths = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(root.join(&folder))
-            .map_err(|error| Failure::Work(format!("cannot list `{}`: {error}", root.join(&folder).display())))?;
+        let entries = fs::read_dir(root.join(&folder)).map_err(|error| {
+            Failure::Work(format!("cannot list `{}`: {error}", root.join(&folder).display()))
+        })?;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
             // A symbolic link is a file here, so no circle can arise.
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() && (name == "target" || name == ".git") => {}
+                Ok(kind) if kind.is_dir() && is_output(&name, &path) => {}
                 Ok(kind) if kind.is_dir() => folders.push(path),
                 _ => paths.push(path),
             }
         }
     }
     Ok(paths)
+}
+
+/// Says whether a folder holds what cargo or git made; a module may be called `target`.
+fn is_output(name: &str, path: &str) -> bool {
+    name == ".git" || (name == "target" && !path.contains("/src/"))
 }

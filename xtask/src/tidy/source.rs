@@ -24,7 +24,9 @@ impl<'a> Source<'a> {
     /// Returns the lines outside tests with their numbers, as written and as bare code.
     pub(super) fn product_lines(&self) -> impl Iterator<Item = (usize, &'a str, &str)> {
         let lines = self.text.lines().zip(&self.code).zip(&self.in_tests).enumerate();
-        lines.filter(|(_, (_, in_tests))| !**in_tests).map(|(at, ((text, code), _))| (at + 1, text, code.as_str()))
+        lines
+            .filter(|(_, (_, in_tests))| !**in_tests)
+            .map(|(at, ((text, code), _))| (at + 1, text, code.as_str()))
     }
 
     pub(super) fn finding(&self, line: usize, offender: &str, rule: &str, allowed: &str) -> Finding {
@@ -33,7 +35,7 @@ impl<'a> Source<'a> {
             offender: offender.to_owned(),
             rule: rule.to_owned(),
             allowed: allowed.to_owned(),
-            row: None,
+            edit: None,
         }
     }
 }
@@ -65,7 +67,8 @@ fn test_lines(code: &[String]) -> Vec<bool> {
 fn test_block_end(code: &[String], start: usize) -> Option<usize> {
     let attribute = &code[start];
     let indent = &attribute[..attribute.len() - attribute.trim_start().len()];
-    let is_test_attribute = |line: &String| line.trim_start().starts_with("#[cfg(test)]") || line.contains("#[cfg(all(test");
+    let is_test_attribute =
+        |line: &String| line.trim_start().starts_with("#[cfg(test)]") || line.contains("#[cfg(all(test");
     if !is_test_attribute(attribute) {
         return None;
     }
@@ -149,14 +152,16 @@ fn quoted_length(rest: &str) -> usize {
 fn character_length(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match chars.next() {
-        Some((_, '\\')) => rest[3.min(rest.len())..].find('\'').map_or(0, |at| at + 4),
+        Some((_, '\\')) => rest.get(3..).and_then(|tail| tail.find('\'')).map_or(0, |at| at + 4),
         Some(_) => chars.next().filter(|(_, c)| *c == '\'').map_or(0, |(at, _)| at + 1),
         None => 0,
     }
 }
 
 fn raw_string_length(rest: &str) -> usize {
-    let Some(start) = ["r", "br", "cr"].into_iter().find_map(|prefix| rest.strip_prefix(prefix)) else { return 0 };
+    let Some(start) = ["r", "br", "cr"].into_iter().find_map(|prefix| rest.strip_prefix(prefix)) else {
+        return 0;
+    };
     let hashes = start.len() - start.trim_start_matches('#').len();
     if !start[hashes..].starts_with('"') {
         return 0;

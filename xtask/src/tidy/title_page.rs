@@ -24,13 +24,13 @@ pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
         if is_function(code) {
             signature = Some(number);
         }
-        match (signature, code.find(['{', ';'])) {
-            (Some(line), Some(at)) if code[at..].starts_with('{') => {
-                findings.push(source.finding(line, "a function with a body", RULE, "modules that hold the code"));
-                signature = None;
-            }
-            (Some(_), Some(_)) => signature = None,
-            _ => {}
+        if let Some(line) = signature
+            && code.contains('{')
+        {
+            findings.push(source.finding(line, "a function with a body", RULE, "modules that hold the code"));
+            signature = None;
+        } else if code.ends_with(';') {
+            signature = None;
         }
         let attribute = code.starts_with("#[");
         documented = text.trim_start().starts_with("///") || (documented && attribute);
@@ -40,16 +40,13 @@ pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
 
 /// Returns what a line of code has no business doing here, and what to do instead.
 fn misplaced(code: &str, documented: bool) -> Option<(&str, &'static str)> {
-    if code.starts_with("pub use") && (code.contains("::*") || code.contains("{*")) {
-        return Some((code, "a `pub use self::{...}` that names every item"));
-    }
-    if code == "*," || code.ends_with("::*,") {
+    if code.contains("::*") {
         return Some((code, "a `pub use self::{...}` that names every item"));
     }
     if code.starts_with("pub mod") && !documented {
         return Some((code, "a private `mod`; a namespace only with its own documentation"));
     }
-    if code.starts_with("impl") || code.starts_with("macro_rules!") {
+    if code.starts_with("impl ") || code.starts_with("impl<") || code.starts_with("macro_rules!") {
         return Some((code, "modules that hold the code"));
     }
     None
@@ -57,6 +54,8 @@ fn misplaced(code: &str, documented: bool) -> Option<(&str, &'static str)> {
 
 fn is_function(code: &str) -> bool {
     let mut words = code.split_whitespace();
-    words.by_ref().find(|word| !matches!(*word, "pub" | "pub(crate)" | "const" | "async" | "unsafe" | "extern"))
+    words
+        .by_ref()
+        .find(|word| !matches!(*word, "pub" | "pub(crate)" | "const" | "async" | "unsafe" | "extern"))
         == Some("fn")
 }

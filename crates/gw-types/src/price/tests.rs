@@ -92,4 +92,5 @@ fn audio_tokens_are_not_free_and_not_text() {
 fn dearest_bounds_every_class() {
     let price = Price { cache_write: Some(9 * M), reasoning: Some(7 * M), ..Price::new(3 * M, 5 * M) };
     assert_eq!(price.dearest(), (9 * M, 7 * M));
+    assert_eq!(Price::new(3 * M, 5 * M).dearest(), (3 * M, 5 * M));
 }

@@ -1,0 +1,51 @@
+//! What a cache remembers of an answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gw_types::{AnswerFacts, BoundedText, Completion, DeploymentName, RequestId};
+
+/// An answer as a cache keeps it. Prints without its content.
+///
+/// There is no cost, no attempt and no latency here: those are facts of the call that made the answer, and wrong for
+/// the request that it serves later (I8). What stays true is who answered and in which request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CachedAnswer {
+    /// The plain body in the wire format of the operation, byte for byte, where the answer came as one.
+    pub raw: Option<Bytes>,
+    /// The neutral parts, where they were read: needed to answer with a stream, or in another dialect.
+    pub completion: Option<Arc<Completion>>,
+    /// What the pipeline acts on.
+    pub facts: AnswerFacts,
+    /// The deployment that really answered; after a failover not the one in the key.
+    pub serving: DeploymentName,
+    /// The version of the model that answered.
+    pub model_version: Option<BoundedText>,
+    /// The request whose call made the answer.
+    pub origin: RequestId,
+}
+
+impl CachedAnswer {
+    /// What an entry costs beside its content, in bytes: the key, its places in map and queue, this struct.
+    pub(crate) const OVERHEAD_BYTES: usize = 512;
+
+    /// Returns what the answer weighs against a bound, in bytes.
+    pub(crate) fn weight(&self) -> u64 {
+        let raw = self.raw.as_ref().map_or(0, Bytes::len);
+        let parts = self.completion.as_ref().map_or(0, |completion| completion.bytes());
+        u64::try_from(raw.saturating_add(parts).saturating_add(Self::OVERHEAD_BYTES)).unwrap_or(u64::MAX)
+    }
+}
+
+impl std::fmt::Debug for CachedAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CachedAnswer")
+            .field("raw", &format_args!("[{} bytes redacted]", self.raw.as_ref().map_or(0, Bytes::len)))
+            .field("completion", &self.completion)
+            .field("facts", &self.facts)
+            .field("serving", &self.serving)
+            .field("model_version", &self.model_version)
+            .field("origin", &self.origin)
+            .finish()
+    }
+}

@@ -1,0 +1,50 @@
+//! What is asked of the router: the facts of one request.
+
+use gw_types::{CapabilitySet, Classification, Residency, TaskClass, TenantId, TokenCount};
+
+/// Holds the facts of one request, tenant's defaults and floors already applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteQuery<'a> {
+    /// The model asked for, as the caller wrote it.
+    pub model: &'a str,
+    /// The caller's tenant.
+    pub tenant: &'a TenantId,
+    /// The task class, if any.
+    pub task_class: Option<&'a TaskClass>,
+    /// How sensitive the request's data is.
+    pub classification: Classification,
+    /// The groups of regions demanded. A deployment's region must be in all of them; empty: anywhere.
+    pub residency: &'a [Residency],
+    /// What the deployment must be able to do.
+    pub needs: CapabilitySet,
+    /// A number of input tokens that the request has at least. Too large a figure keeps requests from deployments that
+    /// could have served them; 0 keeps none away.
+    pub input_tokens_at_least: TokenCount,
+    /// The output bound that the caller named; `None`: none named, and no deployment is too small for the answer.
+    pub output_tokens: Option<TokenCount>,
+    /// Whether the request's cost is held against a budget: what has no price is out.
+    pub budgeted: bool,
+    /// Whether audio goes in or is asked for.
+    pub audio: bool,
+    /// Whether images go in.
+    pub images: bool,
+}
+
+impl<'a> RouteQuery<'a> {
+    /// Returns a query that demands nothing beyond the model, the tenant and the classification.
+    pub const fn new(model: &'a str, tenant: &'a TenantId, classification: Classification) -> Self {
+        Self {
+            model,
+            tenant,
+            task_class: None,
+            classification,
+            residency: &[],
+            needs: CapabilitySet::EMPTY,
+            input_tokens_at_least: TokenCount::ZERO,
+            output_tokens: None,
+            budgeted: false,
+            audio: false,
+            images: false,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The router against a brute-force oracle.
+
+mod oracle;
+mod props;
+mod world;

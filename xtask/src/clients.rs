@@ -1,0 +1,87 @@
+//! `cargo xtask test --clients`: programs that nobody here wrote, driven against the real binary.
+//!
+//! The suite lies beside the repository. It brings the clients and a deterministic provider; this module puts a `gw`
+//! between them.
+
+mod gateway;
+mod settings;
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use self::{gateway::Gateway, settings::Settings};
+use crate::{Failure, host, workspace};
+
+/// Where the suite lies, seen from the workspace root.
+const SUITE: &str = "../shared/clients";
+/// The clients that speak the dialects which the suite's provider answers through `gw`.
+const CLIENTS: [&str; 4] = ["wire", "openai-py", "openai-py-async", "openai-node"];
+
+/// Installs the clients, starts `gw` before the suite's provider, runs the suite and passes its exit code on.
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    let suite = root.join(SUITE);
+    if !suite.is_dir() {
+        return absent(&suite);
+    }
+    let home = clients_home()?;
+    host::run(
+        Command::new("bash").arg(suite.join("setup.sh")).args(["core", "node"]).env("CLIENTS_HOME", &home),
+    )?;
+    host::run(&mut host::cargo(root, ["build", "--locked", "-p", "gw-cli"]))?;
+    let target = workspace::metadata(root).map_err(Failure::Work)?.target_directory;
+
+    let [upstream_port, port, admin_port] = free_ports()?;
+    let mock = suite.join("mock_upstream.py");
+    let mock = std::fs::read_to_string(&mock)
+        .map_err(|error| Failure::Work(format!("cannot read `{}`: {error}", mock.display())))?;
+    let models = settings::model_names(&mock)
+        .ok_or_else(|| Failure::Work("no list `NAMES = [...]` in mock_upstream.py".to_owned()))?;
+    let settings = Settings { upstream_port, port, admin_port, models: &models };
+
+    let _gateway = Gateway::start(&target.join("debug").join("gw"), &settings)?;
+    let mut suite_run = Command::new("python3");
+    suite_run
+        .arg(suite.join("run.py"))
+        .args(["--spawn-mock", &upstream_port.to_string()])
+        .args(["--base-url", &format!("http://127.0.0.1:{port}")])
+        .args(["--key", settings::CLIENT_KEY])
+        .args(CLIENTS.iter().flat_map(|client| ["--only", client]))
+        .args(arguments)
+        .env("CLIENTS_HOME", &home);
+    let status = host::status(&mut suite_run)?;
+    match status.code().map(u8::try_from) {
+        Some(Ok(0)) => Ok(()),
+        Some(Ok(code)) => Err(Failure::Code(code)),
+        _ => Err(Failure::Work(format!("the suite ended with {status}"))),
+    }
+}
+
+/// Without the suite there is nothing to run; where the suite must run, that is a failure.
+fn absent(suite: &Path) -> Result<(), Failure> {
+    let message = format!("client suite skipped: no folder `{}`", suite.display());
+    if host::variable("CI").as_deref() == Some("true") {
+        return Err(Failure::Work(message));
+    }
+    println!("{message}");
+    Ok(())
+}
+
+fn clients_home() -> Result<PathBuf, Failure> {
+    let under = |name: &str, rest: &str| host::variable(name).map(|folder| Path::new(&folder).join(rest));
+    under("CLIENTS_HOME", "")
+        .or_else(|| under("XDG_CACHE_HOME", "gw-clients"))
+        .or_else(|| under("HOME", ".cache/gw-clients"))
+        .ok_or_else(|| Failure::Work("set CLIENTS_HOME to a folder outside the repository".to_owned()))
+}
+
+/// Returns ports that were free a moment ago. They are held together, so they differ.
+fn free_ports() -> Result<[u16; 3], Failure> {
+    let no_port = |error| Failure::Work(format!("no free port: {error}"));
+    let listen = || TcpListener::bind(("127.0.0.1", 0)).map_err(no_port);
+    let listeners = [listen()?, listen()?, listen()?];
+    let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).map_err(no_port);
+    Ok([port(&listeners[0])?, port(&listeners[1])?, port(&listeners[2])?])
+}
