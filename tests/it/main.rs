@@ -1,1 +1,11 @@
-//! Whole-gateway tests.
+//! Whole-gateway tests: the invariants, the traced request, the real program over sockets, reported faults.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod cases;
+mod docs;
+mod e2e;
+mod invariants;
+mod support;
+mod trace;

@@ -1,1 +1,39 @@
-//! Placeholder.
+//! Providers of the gw model gateway, over one HTTP transport.
+//!
+//! A [`Provider`] is one configured account or server with its own connections; it makes an
+//! [`Adapter`](gw_types::Adapter) for each of its deployments. [`ScriptedAdapter`] plays a script instead, and
+//! [`FetchClient`] fetches for parts that have no HTTP client of their own. Which JSON goes out and what comes back
+//! means is the dialects' matter; whether to call again is the pipeline's: a call here is one call.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use gw_adapters::{Provider, ProviderConfig, ProviderKind, TransportConfig};
+//! use gw_types::{ManualClock, ProviderName, Secret};
+//!
+//! let config = ProviderConfig {
+//!     name: ProviderName::new("local").unwrap(),
+//!     kind: ProviderKind::OpenAiCompatible,
+//!     base_url: "http://127.0.0.1:8000/v1".to_owned(),
+//!     api_key: Secret::new("hunter22"),
+//!     headers: Vec::new(),
+//!     transport: TransportConfig { max_connections: 64, ..TransportConfig::default() },
+//! };
+//! let provider = Provider::new(config, Arc::new(ManualClock::default())).unwrap();
+//! assert_eq!(provider.snapshot().connections_in_use, 0);
+//! ```
+
+mod config;
+mod fetch;
+mod location;
+mod openai;
+mod provider;
+mod scripted;
+mod transport;
+
+pub use self::{
+    config::{InvalidProvider, ProviderConfig, ProviderKind, ProxyConfig, TransportConfig},
+    fetch::FetchClient,
+    provider::Provider,
+    scripted::{InvalidScript, Script, ScriptedAdapter},
+    transport::TransportSnapshot,
+};

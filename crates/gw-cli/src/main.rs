@@ -1,1 +1,37 @@
-fn main() {}
+//! `gw`: the command line of the model gateway.
+//!
+//! Exit codes: 0 done; 1 the work failed, a check that found errors included; 2 wrong usage.
+
+mod arguments;
+mod check;
+mod demo;
+mod keys;
+mod log;
+mod output;
+mod serve;
+mod wire;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::arguments::{Arguments, Command, KeysCommand};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match &arguments.command {
+        Command::Serve(options) => serve::run(options),
+        Command::Check(options) => check::run(options),
+        Command::Demo => demo::run(),
+        Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.is_empty() {
+                output::aside(failure.trim_end());
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,1 +1,68 @@
-//! Placeholder.
+//! Configuration and composition of the gw model gateway.
+//!
+//! The text of `gw.toml` is read as a closed schema: every fault is found at once, each with its place, the offending
+//! text and what to write instead. What was read becomes a running gateway: providers, routes, limits, caches, ledger
+//! and keys, each of which checks itself while it is made. The crate opens the ledger and no socket, parses no
+//! arguments and prints nothing; environment and files come in through [`Environment`], and no secret goes out.
+//!
+//! ```
+//! use gw_config::{FixedEnvironment, check};
+//!
+//! let text = r#"
+//! version = 1
+//!
+//! [providers.local]
+//! kind = "openai-compatible"
+//! base_url = "http://127.0.0.1:8000/v1"
+//!
+//! [deployments.small]
+//! provider = "local"
+//! model = "small"
+//! price = "free"
+//!
+//! [[routes]]
+//! name = "all"
+//! deployments = ["smal"]
+//!
+//! [tenants.me]
+//! keys = [{ name = "dev", secret = { env = "MY_KEY" } }]
+//! "#;
+//! let environment = FixedEnvironment::new().with_var("MY_KEY", "a key of mine");
+//! let faults = check(text, "gw.toml", &environment).unwrap_err();
+//! assert_eq!(
+//!     faults.to_string(),
+//!     "gw.toml:15:16: unknown deployment `smal` in `routes[0].deployments[0]`; did you mean `small`?",
+//! );
+//! assert!(check(&text.replace("smal\"]", "small\"]"), "gw.toml", &environment).is_ok());
+//! ```
+
+mod built_in;
+mod check;
+mod composition;
+mod config;
+mod diagnostics;
+mod environment;
+mod file;
+mod keys;
+mod mask;
+mod nearest;
+mod parts;
+mod reader;
+mod secret;
+mod server_settings;
+mod source;
+/// Every environment variable that gw reads by itself.
+pub mod variables;
+
+pub use gw_adapters::TransportSnapshot;
+
+pub use self::{
+    built_in::BuiltIn,
+    check::{Checked, check},
+    composition::{Composition, DeploymentStatus, Seams},
+    config::Config,
+    diagnostics::{Diagnostic, Diagnostics},
+    environment::{Environment, FixedEnvironment, SystemEnvironment},
+    keys::{NewKey, NoEntropy},
+    server_settings::{AdminKeys, ServerSettings},
+};

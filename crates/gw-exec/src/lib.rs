@@ -1,1 +1,42 @@
-//! Placeholder.
+//! The request pipeline of the gw model gateway.
+//!
+//! [`Gateway`] takes a request through admission, quota, limits, routing, cache, reservation, attempts and settlement
+//! and leaves one record of it, on every path out. It sees no wire format, opens no socket and reads no clock: adapters,
+//! ledger, time, chance and ids come in through the seams of `gw-types`.
+//!
+//! ```
+//! use std::time::Duration;
+//! use gw_exec::SystemClock;
+//! use gw_types::Clock;
+//!
+//! let clock = SystemClock::default();
+//! let deadline = clock.now().saturating_add(Duration::from_secs(3));
+//! assert!(deadline.saturating_since(clock.now()) <= Duration::from_secs(3));
+//! ```
+
+mod attempts;
+mod backoff;
+mod budget;
+mod estimate;
+mod flight;
+mod gateway;
+mod opening;
+mod pipeline;
+mod policy;
+mod relay;
+mod remember;
+mod reply;
+mod state;
+mod system;
+mod timeout;
+
+pub use gw_limits::{BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, TenantSnapshot};
+
+pub use self::{
+    gateway::{Admitted, Gateway},
+    policy::{Policy, PolicyConfig, RoutePolicy, Target, TenantPolicy},
+    relay::{Relay, RelayItem},
+    reply::{Body, Failure, Reply, ReplyHead, StreamBody},
+    state::StateConfig,
+    system::{SystemClock, SystemIds, SystemRandom},
+};

@@ -1,1 +1,47 @@
-//! Placeholder.
+//! HTTP ingress and administration of the gw model gateway.
+//!
+//! [`Server`] takes requests on two listeners. The data plane speaks the clients' wire format: who asks is settled before
+//! a byte of the body is read, every bound and every time of the intake holds, and each answer carries its evidence. The
+//! admin plane shows records, limits, deployments and [`Metrics`]. A shutdown drains.
+//!
+//! What a request may do, where it goes and what it costs is decided below, in `gw-exec`; what bytes mean is read in
+//! `gw-dialects`. The crate has no configuration of its own and opens no connection to a provider.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use gw_server::{Listeners, Server, ServerParts};
+//!
+//! async fn serve(parts: ServerParts, stop: impl Future<Output = ()>) -> std::io::Result<()> {
+//!     let listeners = Listeners::bind(&parts.settings).await?;
+//!     Server::new(parts).run(listeners, stop).await;
+//!     Ok(())
+//! }
+//! ```
+
+mod admin;
+mod answer;
+mod app;
+mod body;
+mod client_io;
+mod connection;
+mod context;
+mod credentials;
+mod data;
+mod events;
+mod evidence;
+mod lifecycle;
+mod line;
+mod metrics;
+mod paths;
+mod refusal;
+mod retry;
+mod rfc3339;
+mod server;
+mod service;
+mod stamp;
+mod timer;
+
+pub use self::{
+    metrics::{Metrics, MetricsLedger},
+    server::{Listeners, Server, ServerParts},
+};

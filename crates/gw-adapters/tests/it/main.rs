@@ -1,0 +1,16 @@
+//! The crate's behaviour over real sockets on loopback, against small scripted servers.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod answers;
+mod connections;
+mod failures;
+mod fetch;
+mod http2;
+mod proxies;
+mod requests;
+mod scripted;
+mod server;
+mod setup;
+mod streams;
+mod tls;

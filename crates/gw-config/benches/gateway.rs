@@ -1,0 +1,85 @@
+//! What the pipeline itself costs: a request through a scripted provider, with keys, limits, budget and ledger on.
+
+use bytes::Bytes;
+use gw_config::{Composition, Config, FixedEnvironment, Seams};
+use gw_dialects::openai::read_chat;
+use gw_types::{KeyIdentity, NormalizedRequest, Operation, RequestContext, Secret};
+
+fn main() {
+    divan::main();
+}
+
+const TEXT: &str = r#"version = 1
+[providers.p]
+kind = "scripted"
+script = ["ok text=four words of answer"]
+[deployments.d]
+provider = "p"
+model = "m"
+price = { input = 1, output = 1 }
+[[routes]]
+name = "plain"
+match = { models = ["plain"] }
+deployments = ["d"]
+default_max_output_tokens = 64
+[[routes]]
+name = "cached"
+match = { models = ["cached"] }
+deployments = ["d"]
+default_max_output_tokens = 64
+cache = { exact = true, ttl_s = 3_600 }
+[tenants.t]
+requests_per_minute = 1_000_000_000_000
+tokens_per_minute = 1_000_000_000_000
+max_concurrency = 64
+budget = { limit_micros = 1_000_000_000_000_000, window = "day" }
+keys = [{ name = "k", secret = { env = "K" } }]
+[ledger]
+store = "none"
+"#;
+
+struct House {
+    runtime: tokio::runtime::Runtime,
+    built: Composition,
+    caller: KeyIdentity,
+}
+
+fn house() -> House {
+    let environment = FixedEnvironment::new().with_var("K", "key");
+    let config = Config::parse(TEXT, "gw.toml", &environment).expect("the text is sound");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let seams = Seams::system().expect("entropy");
+    let built = runtime.block_on(Composition::build(&config, seams, |ledger| ledger)).expect("the parts fit");
+    let caller = built.key_store.identify(&Secret::new("key").expect("text")).expect("the key is known");
+    House { runtime, built, caller }
+}
+
+fn request(model: &str) -> NormalizedRequest {
+    let prompt = "one two three four ".repeat(50);
+    let body = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"{prompt}"}}]}}"#);
+    let body = Bytes::from(body);
+    let facts = read_chat(&body).expect("the body is a chat request");
+    NormalizedRequest { operation: Operation::Chat, body, facts, context: RequestContext::default() }
+}
+
+fn complete(bencher: divan::Bencher<'_, '_>, model: &str) {
+    let house = house();
+    let request = request(model);
+    let ask = || {
+        let admitted = house.built.gateway.admit(&house.caller).expect("the ledger has room");
+        house.runtime.block_on(house.built.gateway.complete(admitted, request.clone())).expect("an answer")
+    };
+    // The first request fills the cache where there is one.
+    drop(ask());
+    bencher.counter(divan::counter::ItemsCount::new(1_usize)).bench(ask);
+}
+
+#[divan::bench]
+fn complete_through_a_scripted_provider(bencher: divan::Bencher<'_, '_>) {
+    complete(bencher, "plain");
+}
+
+#[divan::bench]
+fn complete_from_the_exact_cache(bencher: divan::Bencher<'_, '_>) {
+    complete(bencher, "cached");
+}

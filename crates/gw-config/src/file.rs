@@ -1,0 +1,190 @@
+//! The shape of `gw.toml`: a closed schema, read whole, every fault at once.
+
+mod deployment;
+mod ledger;
+mod price;
+mod provider;
+mod residency;
+mod route;
+mod server;
+mod tenant;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gw_types::{Classification, DeploymentName, InvalidName, ProviderName, Region, Residency, TenantId};
+use serde::Serialize;
+use toml::de::{DeTable, DeValue};
+
+pub(crate) use self::{
+    deployment::DeploymentEntry,
+    ledger::{LedgerEntry, Store},
+    provider::{HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry, TransportEntry},
+    route::{CacheEntry, RouteEntry, TemperatureEntry},
+    server::ServerEntry,
+    tenant::{KeySource, TenantEntry, WindowEntry},
+};
+use crate::{
+    reader::{Faults, Node, Section, quotable},
+    secret::Outside,
+    source::{Located, Span},
+};
+
+/// The one version of the schema.
+const VERSION: i64 = 1;
+
+/// Classifications by name, least sensitive first.
+const CLASSIFICATIONS: [(&str, Classification); 4] = [
+    (Classification::Public.as_str(), Classification::Public),
+    (Classification::Internal.as_str(), Classification::Internal),
+    (Classification::Confidential.as_str(), Classification::Confidential),
+    (Classification::Restricted.as_str(), Classification::Restricted),
+];
+
+/// A configuration as the file says it, defaults filled in. Serializes without secrets.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct File {
+    pub(crate) version: i64,
+    pub(crate) server: ServerEntry,
+    pub(crate) residency: BTreeMap<Residency, Located<BTreeSet<Region>>>,
+    pub(crate) providers: BTreeMap<ProviderName, Located<ProviderEntry>>,
+    pub(crate) deployments: BTreeMap<DeploymentName, Located<DeploymentEntry>>,
+    pub(crate) routes: Vec<Located<RouteEntry>>,
+    pub(crate) tenants: BTreeMap<TenantId, Located<TenantEntry>>,
+    pub(crate) ledger: LedgerEntry,
+}
+
+/// Says who may call without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// Nobody: a file without any key is a fault.
+    WithKey,
+    /// Everybody who reaches the loopback address: the configuration without a file.
+    Anyone,
+}
+
+/// The names that the file defines, whether or not what they name is faultless: a fault in one place is not reported
+/// again wherever its name is used.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) providers: BTreeSet<String>,
+    pub(crate) deployments: BTreeSet<String>,
+    pub(crate) tenants: BTreeSet<String>,
+    pub(crate) residency: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(root: &DeTable<'_>) -> Self {
+        let keys = |section: &str| match root.get(section).map(toml::Spanned::get_ref) {
+            Some(DeValue::Table(table)) => table.keys().map(|key| key.get_ref().to_string()).collect(),
+            Some(
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_)
+                | DeValue::Array(_),
+            )
+            | None => BTreeSet::new(),
+        };
+        Self {
+            providers: keys("providers"),
+            deployments: keys("deployments"),
+            tenants: keys("tenants"),
+            residency: keys("residency"),
+        }
+    }
+}
+
+/// Reads the whole file. `None`, or any fault collected, means that it is not usable.
+pub(crate) fn read(
+    root: &DeTable<'_>,
+    faults: &Faults,
+    outside: Outside<'_>,
+    callers: Callers,
+) -> Option<File> {
+    let names = Names::of(root);
+    let mut section = Section::root(root, faults);
+    let version = version(&mut section);
+    let server_section = section.optional("server").and_then(|node| node.section());
+    let server = server::read(server_section, faults, outside);
+    let residency = named(section.optional("residency"), |node, _| residency::read(&node));
+    let providers = named(section.required("providers", "{ ... }"), |node, _| provider::read(&node, outside));
+    let deployments =
+        named(section.required("deployments", "{ ... }"), |node, at| deployment::read(&node, at, &names));
+    let routes = route::read_all(&mut section, &names);
+    let tenants = tenants(&mut section, callers, |node, at| tenant::read(&node, at, &names, outside));
+    let ledger = ledger::read(section.optional("ledger"));
+    section.unavailable("cluster");
+    section.finish();
+    if callers == Callers::WithKey {
+        any_key(&tenants, faults);
+    }
+    Some(File {
+        version: version?,
+        server: server?,
+        residency,
+        providers,
+        deployments,
+        routes,
+        tenants,
+        ledger: ledger?,
+    })
+}
+
+fn version(section: &mut Section<'_>) -> Option<i64> {
+    let node = section.required("version", "1")?;
+    let version = node.whole(i64::MIN..=i64::MAX)?;
+    if version != VERSION {
+        node.fault(format!("version `{version}` of the schema is not known"), format!("write `{VERSION}`"));
+        return None;
+    }
+    Some(version)
+}
+
+/// Reads a table whose keys are names.
+fn named<N, T>(node: Option<Node<'_>>, read: impl Fn(Node<'_>, Span) -> Option<T>) -> BTreeMap<N, Located<T>>
+where
+    N: Ord + std::str::FromStr<Err = InvalidName>,
+{
+    let Some(section) = node.and_then(|node| node.section()) else { return BTreeMap::new() };
+    let mut entries = BTreeMap::new();
+    for (key, node) in section.entries() {
+        let name = key.value.parse::<N>();
+        if let Err(invalid) = &name {
+            let message = format!("`{}` is no name", quotable(key.value));
+            section.faults().add(key.span, node.path(), message, invalid.to_string());
+        }
+        let value = read(node, key.span);
+        if let (Ok(name), Some(value)) = (name, value) {
+            entries.insert(name, Located::new(value, key.span));
+        }
+    }
+    entries
+}
+
+fn tenants(
+    section: &mut Section<'_>,
+    callers: Callers,
+    read: impl Fn(Node<'_>, Span) -> Option<TenantEntry>,
+) -> BTreeMap<TenantId, Located<TenantEntry>> {
+    let node = match callers {
+        Callers::WithKey => section.required("tenants", "{ ... }"),
+        Callers::Anyone => section.optional("tenants"),
+    };
+    named(node, read)
+}
+
+/// Refuses a file in which nobody has a key: it would answer nobody.
+fn any_key(tenants: &BTreeMap<TenantId, Located<TenantEntry>>, faults: &Faults) {
+    let keyless = |tenant: &Located<TenantEntry>| tenant.value.keys.is_empty();
+    let first = tenants.iter().next();
+    if let Some((id, tenant)) = first.filter(|_| faults.is_empty() && tenants.values().all(keyless)) {
+        faults.add_absent(
+            tenant.span,
+            &format!("tenants.{id}.keys"),
+            "no tenant has a key, so nobody could call".to_owned(),
+            "write `keys = [{ name = \"NAME\", secret = { env = \"NAME\" } }]`, or take a line from `gw keys create`",
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! `[ledger]`: where the records go.
+
+use serde::Serialize;
+
+use crate::{
+    reader::{Node, quotable},
+    source::{Located, Span},
+};
+
+/// `[ledger]`, defaults filled in.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct LedgerEntry {
+    pub(crate) store: Located<Store>,
+}
+
+/// Where the records go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Store {
+    /// Into a SQLite file; a relative path starts from the configuration's folder.
+    Sqlite(String),
+    /// Nowhere: the last ones are kept in memory.
+    None,
+}
+
+/// The store where the file names none.
+const STORE: &str = "gw.db";
+
+/// Reads the table; an absent one is all defaults.
+pub(super) fn read(node: Option<Node<'_>>) -> Option<LedgerEntry> {
+    let default = |span| Located::new(Store::Sqlite(STORE.to_owned()), span);
+    let Some(node) = node else { return Some(LedgerEntry { store: default(Span::default()) }) };
+    let mut section = node.section()?;
+    let store = match section.optional("store") {
+        Some(node) => store(&node),
+        None => Some(default(section.at())),
+    };
+    if let Some(node) = section.optional("durability") {
+        node.choice_so_far("durability", &[("none", ())], &["process", "power"]);
+    }
+    section.finish();
+    Some(LedgerEntry { store: store? })
+}
+
+fn store(node: &Node<'_>) -> Option<Located<Store>> {
+    const REMEDY: &str = "write `\"sqlite:PATH\"` or `\"none\"`";
+    if node.raw_text().is_none() && node.is_table() {
+        node.fault(format!("`{}`: PostgreSQL is not available in this version", node.path()), REMEDY);
+        return None;
+    }
+    let text = node.text()?;
+    let store = match text.split_once(':') {
+        None if text == "none" => Store::None,
+        Some(("sqlite", path)) if !path.is_empty() => Store::Sqlite(path.to_owned()),
+        Some(("postgres" | "postgresql", _)) => {
+            node.fault(format!("`{}`: PostgreSQL is not available in this version", node.path()), REMEDY);
+            return None;
+        }
+        Some(_) | None => {
+            node.fault(format!("unknown store `{}` in `{}`", quotable(text), node.path()), REMEDY);
+            return None;
+        }
+    };
+    Some(Located::new(store, node.span()))
+}

@@ -1,0 +1,194 @@
+//! `[[routes]]`: which deployments may answer what, in which order.
+
+use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
+
+use gw_types::{Classification, DeploymentName, RouteName, TaskClass, TenantId, TokenCount};
+use serde::Serialize;
+
+use super::{CLASSIFICATIONS, Names, written};
+use crate::{
+    reader::{Node, Section},
+    source::{Located, Span},
+};
+
+/// `[[routes]]`, defaults filled in.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RouteEntry {
+    pub(crate) name: RouteName,
+    pub(crate) priority: i32,
+    pub(crate) matches: MatchEntry,
+    pub(crate) deployments: Vec<Located<DeploymentName>>,
+    pub(crate) cache: Option<CacheEntry>,
+    pub(crate) default_max_output_tokens: Option<Located<TokenCount>>,
+    pub(crate) max_attempts: NonZeroU32,
+}
+
+/// `match`; an empty list matches anything.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct MatchEntry {
+    pub(crate) models: Vec<Located<String>>,
+    pub(crate) task_classes: Vec<TaskClass>,
+    pub(crate) classifications: Vec<Classification>,
+    pub(crate) tenants: Vec<Located<TenantId>>,
+}
+
+/// `cache`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct CacheEntry {
+    pub(crate) exact: bool,
+    #[serde(rename = "ttl_ms", serialize_with = "written::millis")]
+    pub(crate) ttl: Duration,
+    pub(crate) temperature: TemperatureEntry,
+    pub(crate) cache_ceiling: Classification,
+    pub(crate) semantic_threshold_milli: Option<u32>,
+}
+
+/// Which requests may be remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TemperatureEntry {
+    Any,
+    Zero,
+}
+
+/// The priority of a route that names none; lower comes first.
+const PRIORITY: i32 = 0;
+
+/// Calls for one request over all deployments, where the route does not say.
+const ATTEMPTS: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
+
+/// The most calls for one request.
+const ATTEMPTS_MAX: u32 = 20;
+
+/// How long an answer is remembered, where the route does not say.
+const TTL_S: u64 = 300;
+
+/// The longest that an answer is remembered: a year.
+const TTL_S_MAX: i64 = 31_536_000;
+
+/// Reads every route.
+pub(super) fn read_all(root: &mut Section<'_>, names: &Names) -> Vec<Located<RouteEntry>> {
+    let remedy = "[{ name = \"NAME\", deployments = [\"NAME\"] }]";
+    let nodes = root.required("routes", remedy).and_then(|node| node.filled_list()).unwrap_or_default();
+    let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+    let mut routes = Vec::new();
+    for node in &nodes {
+        let Some(route) = read(node, names, &mut seen) else { continue };
+        routes.push(Located::new(route, node.span()));
+    }
+    routes
+}
+
+fn read(node: &Node<'_>, names: &Names, seen: &mut BTreeMap<String, Span>) -> Option<RouteEntry> {
+    let mut section = node.section()?;
+    let name = section.required("name", "\"NAME\"").and_then(|node| unique(&node, seen));
+    let priority = section
+        .optional("priority")
+        .and_then(|node| node.whole(i64::from(i32::MIN)..=i64::from(i32::MAX)))
+        .and_then(|priority| i32::try_from(priority).ok());
+    let matches = section.optional("match").and_then(|node| matches(&node, names)).unwrap_or_default();
+    let deployments = section
+        .required("deployments", "[\"NAME\"]")
+        .and_then(|node| deployments(&node, names))
+        .unwrap_or_default();
+    if let Some(strategy) = section.optional("strategy") {
+        check_strategy(&strategy);
+    }
+    let cache = section.optional("cache").and_then(|node| cache(&node));
+    let bound = section.optional("default_max_output_tokens").and_then(|node| {
+        let tokens = u64::try_from(node.whole(1..=1_000_000_000)?).ok()?;
+        Some(Located::new(TokenCount::new(tokens), node.span()))
+    });
+    let max_attempts = section.positive("max_attempts", ATTEMPTS_MAX).unwrap_or(ATTEMPTS);
+    section.finish();
+    Some(RouteEntry {
+        name: name?,
+        priority: priority.unwrap_or(PRIORITY),
+        matches,
+        deployments,
+        cache,
+        default_max_output_tokens: bound,
+        max_attempts,
+    })
+}
+
+fn unique(node: &Node<'_>, seen: &mut BTreeMap<String, Span>) -> Option<RouteName> {
+    let name = node.name::<RouteName>()?;
+    if seen.insert(name.value.to_string(), name.span).is_some() {
+        node.fault(format!("route `{}` stands twice", name.value), "write another name");
+        return None;
+    }
+    Some(name.value)
+}
+
+fn check_strategy(node: &Node<'_>) {
+    const LATER: [&str; 5] = ["weighted", "cheapest", "fastest", "least-busy", "sticky"];
+    node.choice_so_far("strategy", &[("ordered", ())], &LATER);
+}
+
+fn matches(node: &Node<'_>, names: &Names) -> Option<MatchEntry> {
+    let mut section = node.section()?;
+    let models = section.optional("models").and_then(|node| node.filled_list()).unwrap_or_default();
+    let model = |node: &Node<'_>| Some(Located::new(node.text()?.to_owned(), node.span()));
+    let tenants = section.optional("tenants").and_then(|node| node.filled_list()).unwrap_or_default();
+    let entry = MatchEntry {
+        models: models.iter().filter_map(model).collect(),
+        task_classes: section.names("task_classes"),
+        classifications: section
+            .choices("classifications", "classification", &CLASSIFICATIONS)
+            .unwrap_or_default(),
+        tenants: tenants.iter().filter_map(|node| node.reference("tenant", &names.tenants)).collect(),
+    };
+    section.finish();
+    Some(entry)
+}
+
+fn deployments(node: &Node<'_>, names: &Names) -> Option<Vec<Located<DeploymentName>>> {
+    let mut chain: Vec<Located<DeploymentName>> = Vec::new();
+    for item in node.filled_list()? {
+        let Some(name) = item.reference::<DeploymentName>("deployment", &names.deployments) else { continue };
+        if chain.iter().any(|other| other.value == name.value) {
+            item.fault(
+                format!("deployment `{}` stands twice in `{}`", name.value, node.path()),
+                "write it once",
+            );
+        }
+        chain.push(name);
+    }
+    Some(chain)
+}
+
+fn cache(node: &Node<'_>) -> Option<CacheEntry> {
+    const TEMPERATURES: [(&str, TemperatureEntry); 2] =
+        [("any", TemperatureEntry::Any), ("zero", TemperatureEntry::Zero)];
+    let mut section = node.section()?;
+    let exact = section.optional("exact").and_then(|node| node.flag()).unwrap_or(true);
+    let semantic = section.optional("semantic");
+    let threshold = semantic.as_ref().and_then(threshold);
+    let entry = CacheEntry {
+        exact,
+        ttl: Duration::from_secs(section.count("ttl_s", 1..=TTL_S_MAX).unwrap_or(TTL_S)),
+        temperature: section
+            .optional("temperature")
+            .and_then(|node| node.choice("temperature", &TEMPERATURES))
+            .unwrap_or(TemperatureEntry::Any),
+        cache_ceiling: section
+            .optional("cache_ceiling")
+            .and_then(|node| node.choice("classification", &CLASSIFICATIONS))
+            .unwrap_or(Classification::Restricted),
+        semantic_threshold_milli: threshold,
+    };
+    section.finish();
+    if !exact && semantic.is_none() {
+        node.fault(format!("`{}` remembers nothing", node.path()), "write `exact = true`, or remove `cache`");
+        return None;
+    }
+    Some(entry)
+}
+
+fn threshold(node: &Node<'_>) -> Option<u32> {
+    let mut section = node.section()?;
+    let threshold = section.required("threshold", "0.92").and_then(|node| node.thousandths());
+    section.finish();
+    threshold
+}

@@ -1,0 +1,115 @@
+//! What a configuration makes, short of everything that opens a socket or a store.
+//!
+//! The parts check themselves while they are made; every fault that they find is brought back to its place in the file.
+
+mod keys;
+mod limits;
+mod pass_through;
+mod providers;
+mod routing;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gw_adapters::Provider;
+use gw_exec::{Policy, PolicyConfig, Target, TenantPolicy};
+use gw_limits::Limits;
+use gw_types::{Clock, Deployment, DeploymentName, ProviderName, TenantId};
+
+pub(crate) use self::{limits::window, providers::transport};
+use crate::{
+    config::Config,
+    diagnostics::Diagnostics,
+    file::{DeploymentEntry, TenantEntry},
+    keys::KeyTable,
+    reader::{Fault, Faults},
+    source::{Located, Span},
+};
+
+/// The parts of a gateway.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) policy: Policy,
+    pub(crate) limits: Limits,
+    pub(crate) keys: KeyTable,
+    pub(crate) providers: BTreeMap<ProviderName, Arc<Provider>>,
+}
+
+impl Parts {
+    /// Makes the parts.
+    ///
+    /// # Errors
+    /// Every fault that any of them finds.
+    pub(crate) fn of(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self, Diagnostics> {
+        let faults = Faults::default();
+        let built = providers::build(config, clock, &faults);
+        let targets = targets(config, &built);
+        let routing = routing::config(config, &faults);
+        let policy_config = PolicyConfig {
+            digest: config.digest(),
+            routing,
+            targets,
+            routes: routing::policies(config, &faults),
+            tenants: tenants(config),
+            default_deadline: config.file.server.default_deadline,
+            max_deadline: config.file.server.max_deadline,
+        };
+        let policy = Policy::new(policy_config)
+            .map_err(|errors| errors.into_iter().for_each(|error| routing::report(&error, config, &faults)));
+        let limits = Limits::new(limits::config(config), clock.now())
+            .map_err(|errors| errors.into_iter().for_each(|error| limits::report(&error, config, &faults)));
+        let keys = keys::table(config, &faults);
+        match (policy, limits, faults.is_empty()) {
+            (Ok(policy), Ok(limits), true) => Ok(Self { policy, limits, keys, providers: built.providers }),
+            (Ok(_) | Err(()), Ok(_) | Err(()), _) => Err(config.diagnose(faults.into_list())),
+        }
+    }
+}
+
+fn targets(config: &Config, built: &providers::Built) -> Vec<Target> {
+    let target = |(name, entry): (&DeploymentName, &Located<DeploymentEntry>)| Target {
+        deployment: Arc::new(facts(name, &entry.value)),
+        adapter: built.adapter(name),
+    };
+    config.file.deployments.iter().map(target).collect()
+}
+
+/// Returns what is true of a deployment.
+fn facts(name: &DeploymentName, entry: &DeploymentEntry) -> Deployment {
+    Deployment {
+        name: name.clone(),
+        provider: entry.provider.value.clone(),
+        model: entry.model.clone(),
+        model_version: entry.model_version.clone(),
+        region: entry.region.clone(),
+        classification_ceiling: entry.classification_ceiling,
+        capabilities: entry.capabilities,
+        context_window: entry.context_window,
+        max_output_tokens: entry.max_output_tokens,
+        pricing: entry.price.clone(),
+        timing: entry.timing,
+        max_attempts: entry.max_attempts,
+        max_concurrency: entry.max_concurrency,
+    }
+}
+
+fn tenants(config: &Config) -> Vec<(TenantId, TenantPolicy)> {
+    let policy = |tenant: &TenantEntry| TenantPolicy {
+        default_classification: tenant.default_classification,
+        residency: tenant.residency.clone(),
+    };
+    config.file.tenants.iter().map(|(id, tenant)| (id.clone(), policy(&tenant.value))).collect()
+}
+
+/// Reports a fault that a part describes as `what is wrong; what to write`.
+fn report_said(faults: &Faults, span: Span, path: &str, said: &str) {
+    let (message, expected) = said.split_once("; ").unwrap_or((said, ""));
+    faults.add(span, path, message.to_owned(), expected);
+}
+
+/// Makes a fault for the configuration as a whole.
+pub(crate) fn fault(span: Span, path: &str, message: String, expected: &str) -> Fault {
+    Fault { span, path: path.to_owned(), message, expected: expected.to_owned(), absent: false }
+}
+
+#[cfg(test)]
+mod tests;

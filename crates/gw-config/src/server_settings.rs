@@ -1,0 +1,92 @@
+//! What the HTTP server needs to know.
+
+use std::{net::SocketAddr, time::Duration};
+
+use gw_types::Secret;
+
+use crate::{config::Config, keys::KeyDigest};
+
+/// Addresses, bounds and times of the HTTP server.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Where requests are taken.
+    pub listen: SocketAddr,
+    /// Where metrics and admin requests are taken; loopback unless there are admin keys.
+    pub admin_listen: SocketAddr,
+    /// The largest body of a request, in bytes.
+    pub max_body_bytes: usize,
+    /// The time budget of a request that names none.
+    pub default_deadline: Duration,
+    /// The largest time budget that a request may name.
+    pub max_deadline: Duration,
+    /// The longest from an open connection to a whole request head.
+    pub header_timeout: Duration,
+    /// The longest from a request's head to its whole body.
+    pub body_timeout: Duration,
+    /// Connections at once.
+    pub max_connections: u32,
+    /// How long new requests are served after the signal to stop.
+    pub drain_grace: Duration,
+    /// How long requests in flight may take after the signal to stop.
+    pub drain_timeout: Duration,
+    /// Who may use the admin plane.
+    pub admin_keys: AdminKeys,
+}
+
+impl ServerSettings {
+    pub(crate) fn of(config: &Config) -> Self {
+        let server = &config.file.server;
+        Self {
+            listen: server.listen.value,
+            admin_listen: server.admin_listen.value,
+            max_body_bytes: server.max_body_bytes,
+            default_deadline: server.default_deadline,
+            max_deadline: server.max_deadline,
+            header_timeout: server.header_timeout,
+            body_timeout: server.body_timeout,
+            max_connections: server.max_connections,
+            drain_grace: server.drain_grace,
+            drain_timeout: server.drain_timeout,
+            admin_keys: AdminKeys(
+                server.admin_keys.iter().map(|key| KeyDigest::of(&[], key.value.value.expose())).collect(),
+            ),
+        }
+    }
+}
+
+/// The keys of the admin plane, as digests.
+#[derive(Clone, Debug, Default)]
+pub struct AdminKeys(Vec<KeyDigest>);
+
+impl AdminKeys {
+    /// Returns whether there is no key: then the admin plane is on loopback and asks for none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether a presented key is one of them; compares with each in constant time. With no keys: `false`.
+    pub fn permits(&self, presented: &Secret) -> bool {
+        let presented = KeyDigest::of(&[], presented.expose());
+        // No early return: how long it takes does not say which key came near.
+        self.0.iter().fold(false, |found, key| key.matches(&presented) | found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gw_types::Secret;
+
+    use super::AdminKeys;
+    use crate::keys::KeyDigest;
+
+    #[test]
+    fn only_the_configured_keys_are_permitted() {
+        let keys = AdminKeys(vec![KeyDigest::of(&[], "one"), KeyDigest::of(&[], "two")]);
+        let permits = |text: &str| keys.permits(&Secret::new(text).unwrap());
+        assert_eq!(
+            [permits("one"), permits("two"), permits("three"), permits("on")],
+            [true, true, false, false]
+        );
+        assert!(!AdminKeys::default().permits(&Secret::new("one").unwrap()));
+    }
+}

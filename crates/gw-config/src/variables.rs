@@ -1,0 +1,51 @@
+//! Every environment variable that gw reads by itself. A configuration may name others for its secrets.
+
+use gw_types::Secret;
+
+use crate::Environment;
+
+/// Key of the OpenAI API. Without a configuration file its presence makes the route for `gpt-*` and its like.
+pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+
+/// Keys of providers that this version does not speak to; without a configuration file their presence is noted.
+pub const KEYS_NOT_AVAILABLE: [&str; 4] =
+    ["ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"];
+
+/// Proxy for `https` providers; `https_proxy` wins where both are set. Empty is as absent.
+pub const HTTPS_PROXY: &str = "HTTPS_PROXY";
+
+/// Proxy for `http` providers; `http_proxy` wins where both are set. Empty is as absent.
+pub const HTTP_PROXY: &str = "HTTP_PROXY";
+
+/// Hosts that are reached without a proxy, separated by commas; `no_proxy` wins where both are set.
+pub const NO_PROXY: &str = "NO_PROXY";
+
+/// Folder of the user's state. Without a configuration file the ledger is `gw/gw.db` in it; must be absolute.
+pub const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
+
+/// The user's own folder; the state folder is `.local/state` in it where [`XDG_STATE_HOME`] is not set.
+pub const HOME: &str = "HOME";
+
+/// Returns a proxy variable in its lower-case spelling, else in its upper-case one; a proxy may carry a password.
+pub(crate) fn proxy(environment: &dyn Environment, name: &str) -> Option<Secret> {
+    [name.to_ascii_lowercase().as_str(), name]
+        .into_iter()
+        .filter_map(|name| environment.var(name).ok())
+        .find_map(|value| Secret::new(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HTTPS_PROXY, proxy};
+    use crate::FixedEnvironment;
+
+    #[test]
+    fn the_lower_case_spelling_wins_and_empty_is_absent() {
+        let both =
+            FixedEnvironment::new().with_var("HTTPS_PROXY", "http://a").with_var("https_proxy", "http://b");
+        assert_eq!(proxy(&both, HTTPS_PROXY).unwrap().expose(), "http://b");
+        let empty = FixedEnvironment::new().with_var("HTTPS_PROXY", "http://a").with_var("https_proxy", "");
+        assert_eq!(proxy(&empty, HTTPS_PROXY).unwrap().expose(), "http://a");
+        assert_eq!(proxy(&FixedEnvironment::new(), HTTPS_PROXY), None);
+    }
+}

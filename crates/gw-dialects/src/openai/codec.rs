@@ -1,0 +1,214 @@
+//! The neutral parts of answers and requests, for the cache.
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use gw_types::{
+    BoundedText, Choice, Completion, DialectCodec, FinishReason, NormalizedRequest, Question,
+    StreamCollector, StreamItem, ToolCall, Usage,
+};
+
+use super::{
+    decode, finish, question,
+    wire::{Call, Content, Document, DocumentChoice, Message, Part},
+};
+
+/// Reads neutral parts out of chat completions.
+///
+/// An answer with sound, log probabilities, annotations or the old function call has no neutral form here and is not read
+/// at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChatCodec;
+
+impl DialectCodec for ChatCodec {
+    fn completion(&self, raw: &Bytes) -> Option<Completion> {
+        let facts = decode::read_answer(raw).ok()?;
+        let document: Document = serde_json::from_slice(raw).ok()?;
+        let mut collected = Collected::default();
+        collected.document(document);
+        collected.completion(facts.served_model, facts.usage)
+    }
+
+    fn collector(&self) -> Box<dyn StreamCollector> {
+        Box::new(Collector::default())
+    }
+
+    fn question(&self, request: &NormalizedRequest) -> Option<Question> {
+        question::read(&request.body)
+    }
+}
+
+/// The most bytes of one streamed answer that are collected; a longer one is not read.
+const COLLECTED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The most choices and tool calls that are collected.
+const PARTS_MAX: usize = 1_024;
+
+/// Collects a streamed answer.
+#[derive(Default)]
+struct Collector {
+    collected: Collected,
+    bytes: usize,
+    served_model: Option<BoundedText>,
+    usage: Option<Usage>,
+}
+
+impl std::fmt::Debug for Collector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collector").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl StreamCollector for Collector {
+    fn push(&mut self, item: &StreamItem) {
+        self.bytes = self.bytes.saturating_add(item.raw.len());
+        self.collected.unreadable |= item.facts.error.is_some() || self.bytes > COLLECTED_BYTES_MAX;
+        if self.collected.unreadable {
+            self.collected.choices = Vec::new();
+            return;
+        }
+        if let Some(model) = &item.facts.served_model {
+            self.served_model.get_or_insert_with(|| model.clone());
+        }
+        if let Some(usage) = &item.facts.usage {
+            self.usage = Some(**usage);
+        }
+        // Items hold whole events in canonical framing: one line of data, then a blank line.
+        for line in item.raw.split(|byte| *byte == b'\n') {
+            if let Some(data) = line.strip_prefix(b"data: ") {
+                match serde_json::from_slice(data) {
+                    Ok(document) => self.collected.document(document),
+                    Err(_) => self.collected.unreadable = true,
+                }
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn finish(self: Box<Self>) -> Option<Completion> {
+        self.collected.completion(self.served_model, self.usage)
+    }
+}
+
+/// Choices while they are collected.
+#[derive(Default)]
+struct Collected {
+    choices: Vec<Partial>,
+    /// Whether something came that has no neutral form.
+    unreadable: bool,
+}
+
+#[derive(Default)]
+struct Partial {
+    text: String,
+    reasoning: String,
+    refusal: String,
+    calls: Vec<ToolCall>,
+    finish: Option<FinishReason>,
+}
+
+impl Collected {
+    fn document(&mut self, document: Document) {
+        for (position, choice) in document.choices.into_iter().enumerate() {
+            let index = choice.index.map_or(position, |index| index as usize);
+            if index >= PARTS_MAX {
+                self.unreadable = true;
+                return;
+            }
+            if self.choices.len() <= index {
+                self.choices.resize_with(index + 1, Partial::default);
+            }
+            let read = self.choices[index].add(choice);
+            self.unreadable |= read.is_none();
+        }
+    }
+
+    fn completion(self, served_model: Option<BoundedText>, usage: Option<Usage>) -> Option<Completion> {
+        if self.unreadable || self.choices.is_empty() {
+            return None;
+        }
+        let choices = self.choices.into_iter().map(Partial::into_choice).collect::<Option<_>>()?;
+        Some(Completion { choices, served_model, usage })
+    }
+}
+
+impl Partial {
+    fn add(&mut self, choice: DocumentChoice) -> Option<()> {
+        if choice.logprobs.is_some() {
+            return None;
+        }
+        if let Some(reason) = &choice.finish_reason {
+            self.finish = Some(finish::read(reason));
+        }
+        let message = choice.message.unwrap_or_default();
+        let annotated = message.annotations.as_ref().is_some_and(|annotations| !annotations.is_empty());
+        if annotated || message.audio.is_some() || message.function_call.is_some() {
+            return None;
+        }
+        self.take(message)
+    }
+
+    fn take(&mut self, message: Message) -> Option<()> {
+        match message.content {
+            Some(Content::Text(text)) => self.text.push_str(&text),
+            Some(Content::Parts(parts)) => parts.into_iter().for_each(|part| self.part(part)),
+            None => {}
+        }
+        match message.reasoning_content.or(message.reasoning) {
+            Some(Content::Text(text)) => self.reasoning.push_str(&text),
+            Some(Content::Parts(_)) => return None,
+            None => {}
+        }
+        self.refusal.push_str(message.refusal.as_deref().unwrap_or_default());
+        for (position, call) in message.tool_calls.into_iter().flatten().enumerate() {
+            self.call(position, call)?;
+        }
+        Some(())
+    }
+
+    fn part(&mut self, part: Part) {
+        match part {
+            Part::Text { text } => self.text.push_str(&text),
+            Part::Thinking { thinking } => {
+                for part in thinking {
+                    if let Part::Text { text } = part {
+                        self.reasoning.push_str(&text);
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, position: usize, call: Call) -> Option<()> {
+        let index = call.index.unwrap_or(position);
+        if index > self.calls.len() || index >= PARTS_MAX {
+            return None;
+        }
+        if index == self.calls.len() {
+            let empty = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
+            self.calls.push(empty);
+        }
+        let kept = &mut self.calls[index];
+        kept.id.push_str(call.id.as_deref().unwrap_or_default());
+        if let Some(function) = call.function {
+            kept.name.push_str(function.name.as_deref().unwrap_or_default());
+            kept.arguments.push_str(function.arguments.as_deref().unwrap_or_default());
+        }
+        Some(())
+    }
+
+    fn into_choice(self) -> Option<Choice> {
+        let refusal = (!self.refusal.is_empty()).then_some(self.refusal);
+        let finish = match self.finish? {
+            FinishReason::Stop if refusal.is_some() => FinishReason::Refusal,
+            reason => reason,
+        };
+        if self.calls.iter().any(|call| call.id.is_empty() || call.name.is_empty()) {
+            return None;
+        }
+        Some(Choice { text: self.text, reasoning: self.reasoning, refusal, tool_calls: self.calls, finish })
+    }
+}

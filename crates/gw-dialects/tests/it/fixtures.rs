@@ -1,0 +1,103 @@
+//! Finds the recorded exchanges that stand beside the workspace.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+/// One recorded exchange.
+pub(crate) struct Exchange {
+    pub(crate) id: String,
+    pub(crate) api: String,
+    pub(crate) stream: bool,
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) request: Value,
+}
+
+/// Returns the exchanges whose format is chat completions, or none where the folder is absent, which is reported.
+pub(crate) fn chat_exchanges() -> Vec<Exchange> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/exchanges");
+    if !folder.is_dir() {
+        assert!(!must_run(), "the recorded exchanges are absent");
+        report_skip();
+        return Vec::new();
+    }
+    let mut exchanges: Vec<Exchange> = files(&folder).iter().map(|file| read(file)).filter(is_chat).collect();
+    exchanges.sort_by(|a, b| a.id.cmp(&b.id));
+    assert!(exchanges.len() > 100, "{} exchanges", exchanges.len());
+    exchanges
+}
+
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+fn report_skip() {
+    println!("skipped: the recorded exchanges are absent");
+}
+
+/// Where the whole test run must be complete, an absent folder is a failure.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test may not skip itself in CI, and only the environment says so"
+)]
+fn must_run() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// Cohere and Ollama have formats of their own under the name `chat`.
+fn is_chat(exchange: &Exchange) -> bool {
+    let own_format = matches!(exchange.api.as_str(), "cohere.chat" | "ollama.chat");
+    !own_format && (exchange.api.ends_with(".chat") || exchange.api == "ollama.openai-chat")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
+    };
+    let folders = entries(folder).into_iter().filter(|path| path.is_dir());
+    folders
+        .flat_map(|folder| entries(&folder))
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect()
+}
+
+/// The part of a file that the tests use.
+#[derive(serde::Deserialize)]
+struct File {
+    id: String,
+    api: String,
+    stream: bool,
+    request: FileRequest,
+    response: FileResponse,
+}
+
+#[derive(serde::Deserialize)]
+struct FileRequest {
+    body: Value,
+}
+
+#[derive(serde::Deserialize)]
+struct FileResponse {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: Option<Value>,
+    body_text: Option<String>,
+}
+
+fn read(file: &Path) -> Exchange {
+    let text = std::fs::read(file).expect("a file");
+    let file: File = serde_json::from_slice(&text).expect("an exchange");
+    let response = file.response;
+    let body = response.body_text.unwrap_or_else(|| response.body.unwrap_or_default().to_string());
+    Exchange {
+        id: file.id,
+        api: file.api,
+        stream: file.stream,
+        status: response.status,
+        headers: response.headers.into_iter().collect(),
+        body: body.into_bytes(),
+        request: file.request.body,
+    }
+}

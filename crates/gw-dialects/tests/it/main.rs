@@ -1,0 +1,5 @@
+//! Tests of the crate's public face: properties, and recorded exchanges.
+
+mod fixtures;
+mod props;
+mod recorded;

@@ -1,0 +1,387 @@
+//! Step 8: attempts against one deadline, over the chain.
+
+use std::{future::Future, pin::pin, sync::Arc, task::Poll, time::Duration};
+
+use gw_types::{
+    Answer, AttemptPlan, AttemptRecord, BoundedText, CompleteAnswer, Deployment, ErrorKind, ExclusionRecord,
+    FallOver, GatewayError, Money, MonoTime, NormalizedRequest, Prepared, Sleep, TokenCount,
+};
+
+use crate::{
+    backoff::backoff,
+    estimate,
+    flight::{Flight, Progress},
+    opening::{Opened, open_stream},
+    policy::Target,
+    timeout::attempt_timeout,
+};
+
+/// What an attempt brought back.
+#[derive(Debug)]
+pub(crate) enum Served {
+    /// The whole answer.
+    Complete(CompleteAnswer),
+    /// A stream whose first meaningful event is here.
+    Stream(Opened),
+}
+
+/// The chain of one request, and how much of it may still be spent.
+pub(crate) struct Attempts<'a> {
+    pub(crate) request: &'a NormalizedRequest,
+    pub(crate) chain: &'a [usize],
+    pub(crate) max_attempts: u32,
+    /// The bound to send, where a budget or a token limit applies.
+    pub(crate) output_bound: Option<TokenCount>,
+}
+
+/// What to do after a failed attempt.
+enum Next {
+    Retry(Duration),
+    FallOver,
+    GiveUp,
+}
+
+impl Attempts<'_> {
+    /// Tries the candidates in order until one answers.
+    ///
+    /// The chain is walked once; an error's own kind says whether the walk goes on. What is raised at the end is the
+    /// last attempt's error, because the caller needs to know why, not merely that gw stopped.
+    pub(crate) async fn run(&self, flight: &mut Flight) -> Result<Served, GatewayError> {
+        let mut last: Option<GatewayError> = None;
+        for position in 0..self.chain.len() {
+            let target = flight.policy.target(self.chain[position]).clone();
+            let skip = last.as_ref().and_then(|error| self.cannot_fall_over_to(flight, &target, error));
+            match skip {
+                Some(Skip::Candidate(reason)) => {
+                    self.exclude(flight, &target.deployment, reason);
+                    continue;
+                }
+                Some(Skip::Everything(refusal)) => return Err(refusal),
+                None => {}
+            }
+            match self.at_candidate(flight, position, &target).await {
+                Ok(served) => return Ok(served),
+                Err(CandidateEnd::Unavailable(error)) => {
+                    self.exclude(flight, &target.deployment, "concurrency");
+                    last = last.or(Some(error));
+                }
+                Err(CandidateEnd::Final(error)) => return Err(error),
+                Err(CandidateEnd::FallOver(error)) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| {
+            GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment could be tried")
+        }))
+    }
+
+    /// Spends the attempts of one candidate.
+    async fn at_candidate(
+        &self,
+        flight: &mut Flight,
+        position: usize,
+        target: &Target,
+    ) -> Result<Served, CandidateEnd> {
+        let mut retries = 0;
+        loop {
+            let now = flight.now();
+            if flight.remaining(now) < target.deployment.timing.min_attempt {
+                return Err(CandidateEnd::Final(no_time_left()));
+            }
+            // A waiting retry has given its slots back; without new ones its last error stands.
+            if flight.held.deployment_slot.is_none() {
+                match flight.state.limits.deployment(&target.deployment.name).map(|slots| slots.try_acquire())
+                {
+                    Some(Ok(slot)) => flight.held.deployment_slot = Some(slot),
+                    Some(Err(error)) => return Err(CandidateEnd::Unavailable(error)),
+                    None => {}
+                }
+            }
+            let outcome = self.attempt(flight, position, target).await;
+            let budget = flight.state.retries.deployment(&target.deployment.name);
+            let error = match outcome {
+                Ok(served) => {
+                    budget.succeeded();
+                    return Ok(served);
+                }
+                Err(error) => error,
+            };
+            if error.may_retry() {
+                budget.failed();
+            }
+            flight.held.deployment_slot = None;
+            match self.next(flight, &target.deployment, &error, retries, budget.allows_retry()) {
+                Next::Retry(delay) => {
+                    retries += 1;
+                    wait(flight, delay).await;
+                }
+                Next::FallOver => return Err(CandidateEnd::FallOver(error)),
+                Next::GiveUp => return Err(CandidateEnd::Final(self.deadline_error(flight, error))),
+            }
+        }
+    }
+
+    /// Makes one call.
+    async fn attempt(
+        &self,
+        flight: &mut Flight,
+        position: usize,
+        target: &Target,
+    ) -> Result<Served, GatewayError> {
+        let began = flight.now();
+        let timeout = self.timeout(flight, position, target, began);
+        let plan = AttemptPlan { output_bound: self.output_bound, timeout };
+        let prepared = target.adapter.prepare(self.request, &target.deployment, &plan)?;
+        note_loss(flight, &prepared);
+        let record = AttemptRecord {
+            deployment: target.deployment.name.clone(),
+            model: target.deployment.model.clone(),
+            error: None,
+            status: None,
+            start_us: flight.since_arrival_us(began),
+            duration_us: 0,
+            upstream_request_id: None,
+        };
+        flight.record().attempts.push(record);
+        let stream = prepared.stream;
+        flight.dispatch(self.chain[position], stream, began);
+        let result = self.call(flight, target, prepared, began.saturating_add(timeout)).await;
+        if let Err(error) = &result {
+            let now = flight.now();
+            flight.attempt_failed(error, now);
+        }
+        result
+    }
+
+    /// Calls the adapter and, for a stream, waits for the first meaningful event; both within the attempt's time.
+    async fn call(
+        &self,
+        flight: &mut Flight,
+        target: &Target,
+        prepared: Prepared,
+        until: MonoTime,
+    ) -> Result<Served, GatewayError> {
+        let stream = prepared.stream;
+        let mut timer = flight.state.clock.sleep_until(until);
+        let answer = within(&mut timer, target.adapter.call(prepared)).await??;
+        match (answer, stream) {
+            (Answer::Complete(answer), false) => {
+                flight.spans.first_byte = Some(flight.now());
+                self.take_answer(flight, &answer);
+                Ok(Served::Complete(answer))
+            }
+            (Answer::Stream(answer), true) => {
+                if let (Some(id), Some(attempt)) =
+                    (&answer.upstream_request_id, flight.record().attempts.last_mut())
+                {
+                    attempt.upstream_request_id = Some(id.clone());
+                }
+                let opened = within(&mut timer, open_stream(answer.items)).await??;
+                flight.spans.first_byte = Some(flight.now());
+                Ok(Served::Stream(opened))
+            }
+            (Answer::Complete(_), true) | (Answer::Stream(_), false) => Err(GatewayError::new(
+                ErrorKind::MalformedResponse,
+                "the provider answered in another form than was asked for",
+            )),
+        }
+    }
+
+    /// Notes what the answer says about itself, estimating the usage that it does not report.
+    fn take_answer(&self, flight: &mut Flight, answer: &CompleteAnswer) {
+        let now = flight.now();
+        let usage = answer.facts.usage.unwrap_or_else(|| {
+            estimate::cut_usage(flight.estimated_input, estimate::output(0, answer.facts.content_bytes))
+        });
+        if let Progress::Called { target, .. } = flight.progress {
+            flight.progress = Progress::Answered { target, usage: Box::new(usage) };
+        }
+        let record = flight.record();
+        record.served_model.clone_from(&answer.facts.served_model);
+        if let Some(attempt) = record.attempts.last_mut() {
+            attempt.upstream_request_id.clone_from(&answer.upstream_request_id);
+        }
+        flight.finish_attempt(None, now);
+    }
+
+    fn timeout(&self, flight: &Flight, position: usize, target: &Target, now: MonoTime) -> Duration {
+        let spent = flight.attempts_made();
+        // This attempt takes one; a side-effecting request has no other.
+        let left =
+            if self.request.context.side_effecting { 0 } else { self.max_attempts.saturating_sub(spent + 1) };
+        let policy = Arc::clone(&flight.policy);
+        let others = self.chain[position + 1..]
+            .iter()
+            .take(usize::try_from(left).unwrap_or(usize::MAX))
+            .map(|index| &policy.target(*index).deployment.timing);
+        attempt_timeout(&target.deployment.timing, flight.remaining(now), others)
+    }
+
+    /// Decides what follows a failed attempt. The kind permits; occurrence, budgets and the deadline only forbid.
+    fn next(
+        &self,
+        flight: &mut Flight,
+        deployment: &Deployment,
+        error: &GatewayError,
+        retries: u32,
+        budget_allows: bool,
+    ) -> Next {
+        if self.request.context.side_effecting || flight.attempts_made() >= self.max_attempts {
+            return Next::GiveUp;
+        }
+        if error.may_retry() && budget_allows && retries + 1 < deployment.max_attempts.get() {
+            let backoff = backoff(retries, error.retry_after(), flight.state.random.as_ref());
+            let need = backoff.delay.saturating_add(deployment.timing.min_attempt);
+            if need <= flight.remaining(flight.now()) && flight.state.retries.ratio().take() {
+                flight.record().decision.draws.push(backoff.draw);
+                return Next::Retry(backoff.delay);
+            }
+        }
+        match error.kind().falls_over() {
+            FallOver::Never => Next::GiveUp,
+            FallOver::Next | FallOver::LargerWindow | FallOver::BeforeContent if error.is_pinned() => {
+                Next::GiveUp
+            }
+            FallOver::Next | FallOver::LargerWindow | FallOver::BeforeContent => Next::FallOver,
+        }
+    }
+
+    /// Says why a candidate cannot follow a failed one, if so.
+    fn cannot_fall_over_to(
+        &self,
+        flight: &mut Flight,
+        target: &Target,
+        error: &GatewayError,
+    ) -> Option<Skip> {
+        let deployment = &target.deployment;
+        if error.kind().falls_over() == FallOver::LargerWindow && !self.has_larger_window(flight, deployment)
+        {
+            return Some(Skip::Candidate("context_window"));
+        }
+        // Only a call that was made spends the latency budget; a full deployment costs no time.
+        if flight.attempts_made() > 0 && flight.remaining(flight.now()) < deployment.timing.expected_latency {
+            return Some(Skip::Everything(
+                GatewayError::new(
+                    ErrorKind::BudgetExhausted,
+                    "what is left of the deadline is less than the next deployment is expected to need",
+                )
+                .with_subject(deployment.name.as_str()),
+            ));
+        }
+        if !self.raise_reservation(flight, deployment) {
+            return Some(Skip::Candidate("budget"));
+        }
+        None
+    }
+
+    fn has_larger_window(&self, flight: &mut Flight, deployment: &Deployment) -> bool {
+        let failed = flight.record().attempts.last().map(|attempt| attempt.deployment.clone());
+        let window = failed.and_then(|name| {
+            let policy = Arc::clone(&flight.policy);
+            self.chain
+                .iter()
+                .map(|index| &policy.target(*index).deployment)
+                .find(|candidate| candidate.name == name)
+                .and_then(|candidate| candidate.context_window)
+        });
+        match (deployment.context_window, window) {
+            (Some(own), Some(failed)) => own > failed,
+            (Some(_), None) | (None, Some(_) | None) => false,
+        }
+    }
+
+    /// Raises the reservation to the target's worst case on top of what was spent without a known result.
+    fn raise_reservation(&self, flight: &mut Flight, deployment: &Deployment) -> bool {
+        let need = flight.sunk_money().saturating_add(self.worst_case(deployment));
+        let utc = flight.state.clock.utc();
+        match &mut flight.held.reservation {
+            Some(reservation) if need > reservation.amount() => reservation.raise_to(need, utc).is_ok(),
+            Some(_) | None => true,
+        }
+    }
+
+    pub(crate) fn worst_case(&self, deployment: &Deployment) -> Money {
+        let bound = self.output_bound.or(deployment.max_output_tokens).unwrap_or_default();
+        estimate::worst_case(&self.request.facts, bound, deployment)
+    }
+
+    fn exclude(&self, flight: &mut Flight, deployment: &Deployment, reason: &'static str) {
+        let record = flight.record();
+        if let Some(route) = record.route.clone() {
+            record.decision.exclusions.push(ExclusionRecord {
+                route,
+                deployment: deployment.name.clone(),
+                reason: BoundedText::new(reason),
+            });
+        }
+    }
+
+    /// Names the deadline where it, and not the provider, ended the request.
+    fn deadline_error(&self, flight: &Flight, error: GatewayError) -> GatewayError {
+        let timed_out = error.kind() == ErrorKind::ProviderTimeout && error.status().is_none();
+        if timed_out && flight.remaining(flight.now()).is_zero() {
+            let deadline = deadline_passed();
+            return if error.is_ambiguous() { deadline.ambiguous() } else { deadline };
+        }
+        error
+    }
+}
+
+/// How one candidate ended without an answer.
+enum CandidateEnd {
+    /// It had no slot; nothing was called.
+    Unavailable(GatewayError),
+    /// The walk ends with this error.
+    Final(GatewayError),
+    /// The next candidate may be asked.
+    FallOver(GatewayError),
+}
+
+/// Why a fallback is not tried.
+enum Skip {
+    Candidate(&'static str),
+    Everything(GatewayError),
+}
+
+/// Runs a future until it is ready or the timer is; a future that is dropped by the timer has been cancelled.
+async fn within<F: Future>(timer: &mut Sleep, future: F) -> Result<F::Output, GatewayError> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        timer.as_mut().poll(cx).map(|()| {
+            Err(GatewayError::new(ErrorKind::ProviderTimeout, "the provider did not answer in time")
+                .ambiguous())
+        })
+    })
+    .await
+}
+
+/// Waits without slots, and takes the tenant's slot again afterwards where there is one.
+async fn wait(flight: &mut Flight, delay: Duration) {
+    let held = flight.held.slot.take().is_some();
+    let began = flight.now();
+    let until = began.saturating_add(delay);
+    flight.state.clock.sleep_until(until).await;
+    flight.spans.backoff += flight.now().saturating_since(began);
+    if held {
+        flight.held.slot = flight.limits.slot().ok();
+    }
+}
+
+fn note_loss(flight: &mut Flight, prepared: &Prepared) {
+    if !prepared.loss.items.is_empty() {
+        flight.record().loss = prepared.loss.items.iter().map(|item| BoundedText::new(item.field)).collect();
+    }
+}
+
+fn no_time_left() -> GatewayError {
+    GatewayError::new(
+        ErrorKind::DeadlineExceeded,
+        "no attempt fits into what is left of the request's deadline",
+    )
+}
+
+pub(crate) fn deadline_passed() -> GatewayError {
+    GatewayError::new(ErrorKind::DeadlineExceeded, "the request's deadline has passed")
+}

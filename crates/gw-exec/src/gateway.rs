@@ -1,0 +1,171 @@
+//! The gateway: long-lived state and the policy of the moment.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use gw_limits::TenantSnapshot;
+use gw_types::{
+    Clock, DeploymentName, ErrorKind, GatewayError, KeyIdentity, LedgerPlace, ModelName, NormalizedRequest,
+    Outcome, RequestId, TenantId,
+};
+
+use crate::{
+    flight::Flight,
+    pipeline::{self, Answered},
+    policy::Policy,
+    relay::{Collecting, Relay},
+    reply::{Body, Failure, Reply, StreamBody},
+    state::{State, StateConfig},
+};
+
+/// Answers requests: the whole pipeline from step 0 to the record.
+#[derive(Debug)]
+pub struct Gateway {
+    state: Arc<State>,
+    policy: ArcSwap<Policy>,
+}
+
+/// A caller who was let in: a place in the ledger, a pinned policy, an arrival time.
+///
+/// Becomes an answer through [`Gateway::complete`] or [`Gateway::stream`], or a refusal through [`Admitted::refuse`];
+/// a drop is recorded as `cancelled`.
+#[derive(Debug)]
+pub struct Admitted {
+    flight: Flight,
+}
+
+impl Admitted {
+    /// Returns the id that the request's record will have.
+    pub fn id(&self) -> &RequestId {
+        self.flight.id()
+    }
+
+    /// Ends the request with a refusal, which its record names.
+    pub async fn refuse(self, error: GatewayError) -> Failure {
+        self.flight.fail(error, false).await
+    }
+}
+
+impl Gateway {
+    /// Returns a gateway over the state, with its first policy.
+    pub fn new(state: StateConfig, policy: Policy) -> Self {
+        Self { state: Arc::new(State::new(state)), policy: ArcSwap::from_pointee(policy) }
+    }
+
+    /// Puts another policy in force. Requests in flight keep the one they began with; state is kept.
+    pub fn reload(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// Returns the policy of the moment.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    /// Returns the source of time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.state.clock
+    }
+
+    /// Returns the model names that a tenant may ask for, sorted.
+    pub fn models(&self, tenant: &TenantId) -> Vec<ModelName> {
+        self.policy.load().models(tenant)
+    }
+
+    /// Returns a tenant's limits and how far they are used.
+    pub fn tenant_snapshot(&self, tenant: &TenantId) -> Option<TenantSnapshot> {
+        let limits = self.state.limits.tenant(tenant)?;
+        Some(limits.snapshot(self.state.clock.now(), self.state.clock.utc()))
+    }
+
+    /// Returns how many calls are in flight at a deployment.
+    pub fn deployment_in_use(&self, deployment: &DeploymentName) -> u32 {
+        self.state.limits.deployment(deployment).map_or(0, |slots| slots.in_use())
+    }
+
+    /// Step 0: lets a caller in. The place in the ledger is taken here, so that no record can be lost for want of room.
+    ///
+    /// # Errors
+    /// `Overloaded` if the ledger's queue is full; `Forbidden` if the tenant is not in the configuration any more.
+    pub fn admit(&self, identity: &KeyIdentity) -> Result<Admitted, GatewayError> {
+        let policy = self.policy.load_full();
+        let limits =
+            self.state.limits.tenant(&identity.tenant).filter(|_| policy.tenant(&identity.tenant).is_some());
+        let limits = limits.ok_or_else(|| {
+            GatewayError::new(ErrorKind::Forbidden, "the key's tenant is not in the configuration any more")
+        })?;
+        let place = LedgerPlace::take(Arc::clone(&self.state.ledger))?;
+        Ok(Admitted { flight: Flight::new(Arc::clone(&self.state), policy, limits, identity, place) })
+    }
+
+    /// Answers a request whole.
+    ///
+    /// Dropping the future cancels the provider's call, settles and leaves the record.
+    ///
+    /// # Errors
+    /// Any kind of the table, with the evidence of what was tried.
+    pub async fn complete(
+        &self,
+        admitted: Admitted,
+        request: NormalizedRequest,
+    ) -> Result<Reply<Body>, Failure> {
+        let mut flight = admitted.flight;
+        let side_effecting = request.context.side_effecting;
+        let body = match pipeline::serve(&mut flight, &request).await {
+            Ok(Answered::Hit { answer, completion }) => match (&answer.raw, completion) {
+                (_, Some(completion)) => Body::Completion(completion),
+                (Some(raw), None) => Body::Raw(raw.clone()),
+                (None, None) => return Err(flight.fail(wrong_form(), side_effecting).await),
+            },
+            Ok(Answered::Complete { answer, write }) => {
+                pipeline::remember(&mut flight, write, &answer).await;
+                Body::Raw(answer.raw)
+            }
+            Ok(Answered::Stream { .. }) => return Err(flight.fail(wrong_form(), side_effecting).await),
+            Err(error) => return Err(flight.fail(error, side_effecting).await),
+        };
+        let head = pipeline::finish(flight).await;
+        Ok(Reply { head, body })
+    }
+
+    /// Answers a request as a stream; returns once its first meaningful event is here.
+    ///
+    /// Until then retry and fallback work as for a whole answer. Dropping the future or the stream cancels the
+    /// provider's call, settles and leaves the record.
+    ///
+    /// # Errors
+    /// Any kind of the table, with the evidence of what was tried.
+    pub async fn stream(
+        &self,
+        admitted: Admitted,
+        request: NormalizedRequest,
+    ) -> Result<Reply<StreamBody>, Failure> {
+        let mut flight = admitted.flight;
+        let side_effecting = request.context.side_effecting;
+        match pipeline::serve(&mut flight, &request).await {
+            Ok(Answered::Hit { completion: Some(completion), .. }) => {
+                let head = pipeline::finish(flight).await;
+                Ok(Reply { head, body: StreamBody::Completion(completion) })
+            }
+            Ok(Answered::Stream { opened, write }) => {
+                let mut head = flight.head(Outcome::Ok);
+                head.refresh(&flight);
+                let cap = flight.output_bound.map(|bound| pipeline::times(bound, request.facts.choices));
+                let collecting = write.and_then(|write| {
+                    let codec = flight.state.codec(request.operation)?;
+                    Some(Collecting { collector: codec.collector(), write })
+                });
+                let relay = Relay::new(flight, opened, cap, side_effecting, collecting);
+                Ok(Reply { head, body: StreamBody::Relay(Box::new(relay)) })
+            }
+            Ok(Answered::Hit { completion: None, .. } | Answered::Complete { .. }) => {
+                Err(flight.fail(wrong_form(), side_effecting).await)
+            }
+            Err(error) => Err(flight.fail(error, side_effecting).await),
+        }
+    }
+}
+
+fn wrong_form() -> GatewayError {
+    GatewayError::new(ErrorKind::Internal, "the answer has another form than the request asked for")
+}

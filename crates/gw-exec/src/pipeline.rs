@@ -1,0 +1,308 @@
+//! The life of a request, steps 1 to 8. The order is a decision; each step says why it stands where it does.
+
+use std::{sync::Arc, time::Duration};
+
+use gw_cache::CachedAnswer;
+use gw_routing::{RouteQuery, Selection};
+use gw_types::{
+    BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord, FactsRecord,
+    GatewayError, LimiterVerdict, NormalizedRequest, Outcome, Residency, TokenCount,
+};
+use smallvec::SmallVec;
+
+use crate::{
+    attempts::{Attempts, Served},
+    estimate,
+    flight::{Flight, stored},
+    opening::Opened,
+    policy::{RoutePolicy, TenantPolicy},
+    remember::{CacheWrite, Lookup, Remembered, look_up},
+    reply::ReplyHead,
+};
+
+/// The output bound of a request that names none where neither its route nor its deployment says more, in tokens.
+const OUTPUT_BOUND: TokenCount = TokenCount::new(4_096);
+
+/// How a request was answered.
+pub(crate) enum Answered {
+    Hit { answer: Arc<CachedAnswer>, completion: Option<Arc<Completion>> },
+    Complete { answer: CompleteAnswer, write: Option<CacheWrite> },
+    Stream { opened: Opened, write: Option<CacheWrite> },
+}
+
+/// What a request and its tenant say together.
+struct Effective {
+    classification: Classification,
+    residency: SmallVec<[Residency; 2]>,
+    limited: bool,
+}
+
+/// Runs steps 1 to 8.
+pub(crate) async fn serve(
+    flight: &mut Flight,
+    request: &NormalizedRequest,
+) -> Result<Answered, GatewayError> {
+    let effective = read_request(flight, request)?;
+    // 2. Cheapest refusal first: a spent window needs no bucket, no route and no provider.
+    flight.limits.check_quota(flight.state.clock.utc())?;
+    // 3. Before routing and before the cache: the rate limit protects the gateway too, and a hit is load. What is
+    // taken here goes back on any refusal of gw's own up to step 7, because the guard is simply dropped.
+    admit(flight, request)?;
+    // 4. Pure. The primary candidate must be known before the cache can be asked.
+    let selection = route(flight, request, &effective)?;
+    let (_, route) = flight.policy.route(selection.route.unwrap_or_default()).clone();
+    let primary = flight.policy.target(selection.chain[0]).clone();
+    // 5. After routing: the same words at another deployment are another answer.
+    let lookup = look_up(flight, request, route.cache.as_ref(), &primary, effective.classification).await;
+    let write = match lookup {
+        Lookup::Hit(answer, completion) => return Ok(hit(flight, answer, completion)),
+        Lookup::Miss(write) => Some(write),
+        Lookup::Bypass => None,
+    };
+    if request.context.cache == gw_types::CacheControl::OnlyIfCached {
+        return Err(GatewayError::new(
+            ErrorKind::NotCached,
+            "no cached answer, and the request asked for nothing else",
+        ));
+    }
+    // 7. Everything that the call may take is reserved before it is made.
+    let attempts = Attempts {
+        request,
+        chain: &selection.chain,
+        max_attempts: route.max_attempts.get(),
+        output_bound: effective.limited.then(|| output_bound(request, &route, &primary.deployment)),
+    };
+    flight.output_bound = attempts.output_bound;
+    flight.held.slot = Some(flight.limits.slot()?);
+    if flight.limits.has_budget() {
+        let worst = attempts.worst_case(&primary.deployment);
+        flight.held.reservation = Some(flight.limits.reserve(worst, flight.state.clock.utc())?);
+    }
+    if let Some(facts) = &mut flight.record().facts {
+        facts.output_bound = attempts.output_bound;
+    }
+    // 8. Attempts against what is left of the deadline.
+    flight.state.retries.ratio().request();
+    let served = attempts.run(flight).await?;
+    note_serving(flight);
+    Ok(match served {
+        Served::Complete(answer) => Answered::Complete { answer, write },
+        Served::Stream(opened) => Answered::Stream { opened, write },
+    })
+}
+
+/// Step 1, and what the request says about itself. A request may tighten what its tenant begins with, never loosen it.
+fn read_request(flight: &mut Flight, request: &NormalizedRequest) -> Result<Effective, GatewayError> {
+    let policy = Arc::clone(&flight.policy);
+    let tenant = policy
+        .tenant(&flight.record().tenant.clone())
+        .cloned()
+        .unwrap_or(TenantPolicy { default_classification: Classification::Restricted, residency: None });
+    let context = &request.context;
+    let deadline = context.deadline.unwrap_or_else(|| policy.default_deadline());
+    flight.estimated_input = estimate::input(&request.facts);
+    let limited = flight.limits.has_budget() || flight.limits.has_token_limit();
+    let classification = context.classification.unwrap_or(tenant.default_classification);
+    let residency: SmallVec<[Residency; 2]> =
+        tenant.residency.iter().chain(&context.residency).cloned().collect();
+    record_request(flight, request, classification, &residency, deadline);
+    if deadline.is_zero() || deadline > policy.max_deadline() {
+        return Err(GatewayError::new(
+            ErrorKind::InvalidRequest,
+            "the deadline must be from 1 ms to the server's maximum",
+        )
+        .with_param("x-gw-deadline-ms"));
+    }
+    flight.deadline = flight.arrived.saturating_add(deadline);
+    if classification < tenant.default_classification {
+        return Err(GatewayError::new(
+            ErrorKind::PolicyViolation,
+            "the request's classification is below its tenant's default, which it may only raise",
+        )
+        .with_subject(tenant.default_classification.as_str())
+        .with_param("x-gw-classification"));
+    }
+    if context.residency.as_ref().is_some_and(|asked| !policy.knows_residency(asked)) {
+        return Err(GatewayError::new(
+            ErrorKind::InvalidRequest,
+            "the residency names no group of the configuration",
+        )
+        .with_param("x-gw-residency"));
+    }
+    Ok(Effective { classification, residency, limited })
+}
+
+fn record_request(
+    flight: &mut Flight,
+    request: &NormalizedRequest,
+    classification: Classification,
+    residency: &[Residency],
+    deadline: Duration,
+) {
+    let estimated_input = flight.estimated_input;
+    let (facts, context) = (&request.facts, &request.context);
+    let record = flight.record();
+    record.client_request_id.clone_from(&context.client_request_id);
+    record.traceparent.clone_from(&context.traceparent);
+    record.prompt_version.clone_from(&context.prompt_version);
+    record.schema_version.clone_from(&context.schema_version);
+    record.facts = Some(FactsRecord {
+        operation: request.operation,
+        model: BoundedText::new(&facts.model),
+        stream: facts.stream,
+        task_class: context.task_class.clone(),
+        classification,
+        residency: residency.to_vec(),
+        needs: facts.needs,
+        text_bytes: facts.text_bytes,
+        messages: facts.messages,
+        tool_bytes: facts.tool_bytes,
+        images: facts.images,
+        audio: facts.audio,
+        choices: facts.choices,
+        estimated_input,
+        requested_output: facts.output.map(|output| output.tokens),
+        output_bound: None,
+        side_effecting: context.side_effecting,
+        cache_control: context.cache,
+        deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+        user: facts.user.clone(),
+    });
+}
+
+/// Step 3.
+fn admit(flight: &mut Flight, request: &NormalizedRequest) -> Result<(), GatewayError> {
+    let output = request.facts.output.map_or(flight.policy.unnamed_output(), |output| output.tokens);
+    let tokens = flight.estimated_input.saturating_add(times(output, request.facts.choices));
+    match flight.limits.admit(tokens, flight.now()) {
+        Ok(admission) => {
+            flight.held.admission = Some(admission);
+            flight.record().decision.limiter =
+                Some(LimiterVerdict { admitted: true, refused_by: Vec::new() });
+            Ok(())
+        }
+        Err(refusal) => {
+            let refused_by = refusal.refused_by.iter().map(|limit| BoundedText::new(limit)).collect();
+            flight.record().decision.limiter = Some(LimiterVerdict { admitted: false, refused_by });
+            Err(refusal.error)
+        }
+    }
+}
+
+/// Step 4.
+fn route(
+    flight: &mut Flight,
+    request: &NormalizedRequest,
+    effective: &Effective,
+) -> Result<Selection, GatewayError> {
+    let policy = Arc::clone(&flight.policy);
+    let facts = &request.facts;
+    let tenant = flight.record().tenant.clone();
+    let selection = policy.router().candidates(&RouteQuery {
+        model: &facts.model,
+        tenant: &tenant,
+        task_class: request.context.task_class.as_ref(),
+        classification: effective.classification,
+        residency: &effective.residency,
+        needs: facts.needs,
+        input_tokens_at_least: estimate::input_at_least(facts),
+        output_tokens: facts.output.map(|output| output.tokens),
+        budgeted: flight.limits.has_budget(),
+        audio: facts.audio,
+        images: facts.images > 0,
+    });
+    let record = flight.record();
+    record.decision.exclusions = selection
+        .exclusions
+        .iter()
+        .map(|exclusion| ExclusionRecord {
+            route: policy.route(exclusion.route).0.clone(),
+            deployment: policy.target(exclusion.deployment).deployment.name.clone(),
+            reason: BoundedText::new(exclusion.reason.as_str()),
+        })
+        .collect();
+    let Some(index) = selection.route.filter(|_| !selection.chain.is_empty()) else {
+        return Err(if selection.model_known {
+            GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment may answer this request")
+        } else {
+            GatewayError::new(
+                ErrorKind::UnknownModel,
+                "no such model for this key; GET /v1/models lists those there are",
+            )
+            .with_param("model")
+        });
+    };
+    record.decision.candidates =
+        selection.chain.iter().map(|index| policy.target(*index).deployment.name.clone()).collect();
+    record.route = Some(policy.route(index).0.clone());
+    record.primary = record.decision.candidates.first().cloned();
+    Ok(selection)
+}
+
+/// Returns the output bound to send where a limit applies, so that one request cannot take a whole budget.
+fn output_bound(
+    request: &NormalizedRequest,
+    route: &RoutePolicy,
+    primary: &gw_types::Deployment,
+) -> TokenCount {
+    let unnamed = || {
+        let bound = route.default_max_output_tokens.unwrap_or(OUTPUT_BOUND);
+        primary.max_output_tokens.map_or(bound, |largest| bound.min(largest))
+    };
+    request.facts.output.map_or_else(unnamed, |output| output.tokens)
+}
+
+fn hit(flight: &mut Flight, answer: Arc<CachedAnswer>, completion: Option<Arc<Completion>>) -> Answered {
+    // A remembered answer carries facts about its own making. Its cost and attempts are wrong for this request and
+    // stay out; who made it is evidence and goes in.
+    let record = flight.record();
+    record.serving = Some(answer.serving.clone());
+    record.model_version.clone_from(&answer.model_version);
+    record.served_model.clone_from(&answer.facts.served_model);
+    Answered::Hit { answer, completion }
+}
+
+fn note_serving(flight: &mut Flight) {
+    let policy = Arc::clone(&flight.policy);
+    let record = flight.record();
+    record.serving = record.attempts.last().map(|attempt| attempt.deployment.clone());
+    record.model_version = record.serving.as_ref().and_then(|serving| {
+        policy
+            .targets()
+            .iter()
+            .find(|target| target.deployment.name == *serving)
+            .and_then(|target| target.deployment.model_version.clone())
+    });
+}
+
+/// Step 10 for a whole answer.
+pub(crate) async fn remember(flight: &mut Flight, write: Option<CacheWrite>, answer: &CompleteAnswer) {
+    let Some(write) = write else { return };
+    let record = flight.record();
+    let Some(serving) = record.serving.clone() else { return };
+    let remembered = Remembered {
+        raw: Some(answer.raw.clone()),
+        completion: None,
+        facts: answer.facts.clone(),
+        serving,
+        model_version: record.model_version.clone(),
+        origin: record.id.clone(),
+        complete: true,
+    };
+    write.store(Arc::clone(&flight.state), remembered).await;
+}
+
+/// Steps 9 and 11 for a whole answer: settles, leaves the record, returns the evidence.
+pub(crate) async fn finish(mut flight: Flight) -> ReplyHead {
+    let mut head = flight.head(Outcome::Ok);
+    head.cost = flight.cost_so_far();
+    let receipt = flight.close(Outcome::Ok, None);
+    head.refresh(&flight);
+    stored(receipt).await;
+    head
+}
+
+/// Returns the bound of all answers together.
+pub(crate) fn times(bound: TokenCount, choices: u32) -> TokenCount {
+    TokenCount::new(bound.get().saturating_mul(u64::from(choices.max(1))))
+}

@@ -1,0 +1,178 @@
+//! What the configuration decided, as one immutable value that a reload swaps and a request pins.
+
+use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
+
+use foldhash::fast::FixedState;
+use gw_cache::CachePolicy;
+use gw_routing::{Router, RoutingConfig, RoutingError};
+use gw_types::{
+    Adapter, BoundedText, Classification, Deployment, DeploymentName, ModelName, Residency, RouteName,
+    TenantId, TokenCount,
+};
+
+/// A deployment and the adapter that calls it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The facts.
+    pub deployment: Arc<Deployment>,
+    /// What calls it.
+    pub adapter: Arc<dyn Adapter>,
+}
+
+/// What a route decides beside the chain.
+#[derive(Clone, Debug)]
+pub struct RoutePolicy {
+    /// How its answers are remembered; `None`: not at all.
+    pub cache: Option<CachePolicy>,
+    /// The output bound for requests that name none, where a budget or a token limit applies.
+    pub default_max_output_tokens: Option<TokenCount>,
+    /// Provider calls for one request, over all deployments.
+    pub max_attempts: NonZeroU32,
+}
+
+impl Default for RoutePolicy {
+    /// Returns no cache, no default bound, 3 attempts.
+    fn default() -> Self {
+        const ATTEMPTS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not 0");
+        Self { cache: None, default_max_output_tokens: None, max_attempts: ATTEMPTS }
+    }
+}
+
+/// What a tenant's requests begin with.
+#[derive(Clone, Debug)]
+pub struct TenantPolicy {
+    /// The classification of a request that names none; a request may raise it.
+    pub default_classification: Classification,
+    /// The group of regions that always holds; a request may demand another one beside it.
+    pub residency: Option<Residency>,
+}
+
+/// What a policy is made of.
+#[derive(Debug)]
+pub struct PolicyConfig {
+    /// Digest of the configuration, for records and `x-gw-config`.
+    pub digest: BoundedText,
+    /// Rules and residency groups.
+    pub routing: RoutingConfig,
+    /// Every deployment.
+    pub targets: Vec<Target>,
+    /// What each route decides beside the chain, by its name.
+    pub routes: Vec<(RouteName, RoutePolicy)>,
+    /// Every tenant.
+    pub tenants: Vec<(TenantId, TenantPolicy)>,
+    /// The time budget of a request that names none.
+    pub default_deadline: Duration,
+    /// The largest time budget that a request may name.
+    pub max_deadline: Duration,
+}
+
+/// What the configuration decided. Immutable; a request keeps the one it began with.
+#[derive(Debug)]
+pub struct Policy {
+    digest: BoundedText,
+    router: Router,
+    targets: Vec<Target>,
+    routes: Vec<(RouteName, RoutePolicy)>,
+    tenants: HashMap<TenantId, TenantPolicy, FixedState>,
+    residencies: Vec<Residency>,
+    default_deadline: Duration,
+    max_deadline: Duration,
+    unnamed_output: TokenCount,
+}
+
+impl Policy {
+    /// The output that admission counts for a request that names none where no route says more, in tokens.
+    pub const UNNAMED_OUTPUT: TokenCount = TokenCount::new(256);
+
+    /// Builds the policy.
+    ///
+    /// # Errors
+    /// Every fault of the routing at once.
+    pub fn new(config: PolicyConfig) -> Result<Self, Vec<RoutingError>> {
+        let deployments: Vec<Arc<Deployment>> =
+            config.targets.iter().map(|target| Arc::clone(&target.deployment)).collect();
+        let residencies = config.routing.residency.keys().cloned().collect();
+        let router = Router::new(config.routing, &deployments)?;
+        let mut by_name: HashMap<RouteName, RoutePolicy, FixedState> = config.routes.into_iter().collect();
+        let routes: Vec<(RouteName, RoutePolicy)> = router
+            .routes()
+            .map(|route| (route.name.clone(), by_name.remove(&route.name).unwrap_or_default()))
+            .collect();
+        let unnamed_output = routes
+            .iter()
+            .filter_map(|(_, route)| route.default_max_output_tokens)
+            .min()
+            .unwrap_or(Self::UNNAMED_OUTPUT);
+        Ok(Self {
+            digest: config.digest,
+            router,
+            targets: config.targets,
+            routes,
+            tenants: config.tenants.into_iter().collect(),
+            residencies,
+            default_deadline: config.default_deadline,
+            max_deadline: config.max_deadline,
+            unnamed_output,
+        })
+    }
+
+    /// Returns the digest of the configuration.
+    pub fn digest(&self) -> &BoundedText {
+        &self.digest
+    }
+
+    /// Returns every deployment, in configuration order.
+    pub fn targets(&self) -> &[Target] {
+        &self.targets
+    }
+
+    /// Returns the tenants' names, sorted.
+    pub fn tenants(&self) -> Vec<TenantId> {
+        let mut names: Vec<TenantId> = self.tenants.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the model names that a tenant may ask for, sorted.
+    pub fn models(&self, tenant: &TenantId) -> Vec<ModelName> {
+        self.router.models(tenant)
+    }
+
+    /// Returns whether some deployment has the name.
+    pub fn has_deployment(&self, name: &DeploymentName) -> bool {
+        self.targets.iter().any(|target| target.deployment.name == *name)
+    }
+
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
+    }
+
+    pub(crate) fn target(&self, index: usize) -> &Target {
+        &self.targets[index]
+    }
+
+    pub(crate) fn route(&self, index: usize) -> &(RouteName, RoutePolicy) {
+        &self.routes[index]
+    }
+
+    pub(crate) fn tenant(&self, id: &TenantId) -> Option<&TenantPolicy> {
+        self.tenants.get(id)
+    }
+
+    pub(crate) fn knows_residency(&self, residency: &Residency) -> bool {
+        self.residencies.contains(residency)
+    }
+
+    pub(crate) fn default_deadline(&self) -> Duration {
+        self.default_deadline
+    }
+
+    pub(crate) fn max_deadline(&self) -> Duration {
+        self.max_deadline
+    }
+
+    /// Returns the output that admission counts for a request that names none: the route is not known yet.
+    pub(crate) fn unnamed_output(&self) -> TokenCount {
+        self.unnamed_output
+    }
+}

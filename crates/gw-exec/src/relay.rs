@@ -1,0 +1,285 @@
+//! A streamed answer on its way to the caller: relayed as it comes, counted, and settled however it ends.
+
+use std::{
+    collections::VecDeque,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use gw_types::{
+    AnswerFacts, AnswerStream, ErrorKind, FinishReason, FrameFacts, GatewayError, MonoTime, Outcome, Receipt,
+    Sleep, StreamCollector, StreamItem, TokenCount,
+};
+
+use crate::{
+    attempts::deadline_passed,
+    estimate,
+    flight::{Flight, Progress},
+    opening::Opened,
+    remember::{COLLECTED_BYTES_MAX, CacheWrite, Remembered},
+};
+
+/// One step of a relayed stream. After anything but `Bytes` the stream ends.
+pub enum RelayItem {
+    /// Complete events in the caller's wire format.
+    Bytes(Bytes),
+    /// The answer is complete; the dialect's final marker is due.
+    Done,
+    /// The answer was ended at the reserved cap; a finish reason `length` and the final marker are due.
+    Capped,
+    /// The answer broke off; the dialect's error event is due, and no final marker.
+    Failed(GatewayError),
+}
+
+impl std::fmt::Debug for RelayItem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "Bytes([{} bytes redacted])", bytes.len()),
+            Self::Done => f.write_str("Done"),
+            Self::Capped => f.write_str("Capped"),
+            Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+        }
+    }
+}
+
+/// A streamed answer, as a stream of [`RelayItem`]s.
+///
+/// Owns everything that the request holds. It relays the provider's bytes without a task, a channel or a copy; polling
+/// it drives the provider, so a slow reader slows the provider down. The record is stored before the last item is
+/// returned. Dropping it at any point cancels the provider's call at once and settles what was relayed.
+pub struct Relay {
+    flight: Option<Flight>,
+    items: Option<AnswerStream>,
+    held: VecDeque<StreamItem>,
+    ending: Option<Ending>,
+    storing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    side_effecting: bool,
+    collecting: Option<Collecting>,
+    facts: AnswerFacts,
+    cap: Option<TokenCount>,
+    pace: Pace,
+}
+
+/// An answer that is collected for the cache while it is relayed.
+pub(crate) struct Collecting {
+    pub(crate) collector: Box<dyn StreamCollector>,
+    pub(crate) write: CacheWrite,
+}
+
+struct Ending {
+    receipt: Option<Receipt>,
+    item: RelayItem,
+}
+
+/// The idle limit and the deadline on one timer that is armed again only when it fires.
+struct Pace {
+    timer: Sleep,
+    idle: Duration,
+    progress: MonoTime,
+}
+
+impl Relay {
+    pub(crate) fn new(
+        flight: Flight,
+        opened: Opened,
+        cap: Option<TokenCount>,
+        side_effecting: bool,
+        collecting: Option<Collecting>,
+    ) -> Self {
+        let now = flight.now();
+        let idle = match flight.progress {
+            Progress::Called { target, .. } => flight.policy.target(target).deployment.timing.stream_idle,
+            Progress::Idle | Progress::Streaming { .. } | Progress::Answered { .. } => Duration::MAX,
+        };
+        let timer = flight.state.clock.sleep_until(flight.deadline.min(now.saturating_add(idle)));
+        Self {
+            pace: Pace { timer, idle, progress: now },
+            flight: Some(flight),
+            items: Some(opened.items),
+            held: opened.held,
+            ending: None,
+            storing: None,
+            side_effecting,
+            collecting,
+            facts: AnswerFacts::default(),
+            cap,
+        }
+    }
+
+    /// Counts an item, then decides what the caller gets of it.
+    fn take(&mut self, item: StreamItem) -> Option<RelayItem> {
+        self.count(&item.facts);
+        if let Some(collecting) = &mut self.collecting {
+            collecting.collector.push(&item);
+            if collecting.collector.bytes() > COLLECTED_BYTES_MAX {
+                self.collecting = None;
+            }
+        }
+        if let Some(error) = item.facts.error {
+            self.fail(error);
+        } else if item.facts.terminal {
+            self.complete();
+        } else if self.is_over_the_cap() {
+            self.end(Outcome::Capped, RelayItem::Capped);
+        }
+        (!item.raw.is_empty()).then_some(RelayItem::Bytes(item.raw))
+    }
+
+    fn count(&mut self, facts: &FrameFacts) {
+        let Some(flight) = &mut self.flight else { return };
+        if facts.content_frames > 0 {
+            self.pace.progress = flight.now();
+        }
+        if let Progress::Called { target, .. } = flight.progress {
+            flight.progress = Progress::Streaming { target, frames: 0, bytes: 0, usage: None };
+        }
+        if let Progress::Streaming { frames, bytes, usage, .. } = &mut flight.progress {
+            *frames += u64::from(facts.content_frames);
+            *bytes += u64::from(facts.content_bytes);
+            if facts.usage.is_some() {
+                usage.clone_from(&facts.usage);
+            }
+        }
+        self.facts.content_bytes += u64::from(facts.content_bytes);
+        self.facts.tool_calls |= facts.tool_calls;
+        self.facts.finish = worse(self.facts.finish, facts.finish);
+        if let Some(model) = &facts.served_model {
+            flight.record().served_model = Some(model.clone());
+            self.facts.served_model = Some(model.clone());
+        }
+    }
+
+    /// Says whether more has certainly been relayed than was reserved: a provider that ignores its bound.
+    fn is_over_the_cap(&self) -> bool {
+        match (&self.cap, self.flight.as_ref().map(|flight| &flight.progress)) {
+            (Some(cap), Some(Progress::Streaming { frames, bytes, .. })) => {
+                estimate::output_at_least(*frames, *bytes) > *cap
+            }
+            (Some(_) | None, _) => false,
+        }
+    }
+
+    fn complete(&mut self) {
+        let collected = self.collecting.take().and_then(|collecting| {
+            collecting.collector.finish().map(|completion| (collecting.write, Arc::new(completion)))
+        });
+        if let (Some((write, completion)), Some(flight)) = (collected, &mut self.flight) {
+            let record = flight.record();
+            if let Some(serving) = record.serving.clone() {
+                let answer = Remembered {
+                    raw: None,
+                    completion: Some(completion),
+                    facts: self.facts.clone(),
+                    serving,
+                    model_version: record.model_version.clone(),
+                    origin: record.id.clone(),
+                    complete: true,
+                };
+                self.storing = Some(Box::pin(write.store(Arc::clone(&flight.state), answer)));
+            }
+        }
+        self.end(Outcome::Ok, RelayItem::Done);
+    }
+
+    fn fail(&mut self, error: GatewayError) {
+        let outcome = if self.side_effecting { error.outcome() } else { Outcome::of(error.kind()) };
+        self.end(outcome, RelayItem::Failed(error));
+    }
+
+    /// Cancels what is left of the call, settles and leaves the record; the last item waits for the receipt.
+    fn end(&mut self, outcome: Outcome, item: RelayItem) {
+        self.items = None;
+        self.held.clear();
+        let error = match &item {
+            RelayItem::Failed(error) => Some(error),
+            RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped => None,
+        };
+        let receipt = self.flight.take().map(|mut flight| flight.close(outcome, error));
+        self.ending = Some(Ending { receipt, item });
+    }
+
+    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {
+        if let Some(storing) = &mut self.storing {
+            ready!(storing.as_mut().poll(cx));
+            self.storing = None;
+        }
+        let Some(ending) = &mut self.ending else { return Poll::Ready(None) };
+        if let Some(Receipt::Pending(stored)) = &mut ending.receipt
+            && ready!(stored.as_mut().poll(cx)).is_err()
+        {
+            tracing::error!("the ledger could not confirm a record");
+        }
+        Poll::Ready(self.ending.take().map(|ending| ending.item))
+    }
+
+    /// Ends the stream when its deadline has passed or nothing has come for too long.
+    fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.pace.timer.as_mut().poll(cx));
+            let Some(flight) = &self.flight else { return Poll::Ready(()) };
+            let now = flight.now();
+            let idle_until = self.pace.progress.saturating_add(self.pace.idle);
+            if now >= flight.deadline {
+                self.fail(deadline_passed());
+                return Poll::Ready(());
+            }
+            if now >= idle_until {
+                self.fail(
+                    GatewayError::new(ErrorKind::ProviderTimeout, "the provider's stream has stalled")
+                        .ambiguous(),
+                );
+                return Poll::Ready(());
+            }
+            self.pace.timer = flight.state.clock.sleep_until(flight.deadline.min(idle_until));
+        }
+    }
+}
+
+impl Stream for Relay {
+    type Item = RelayItem;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(item) = this.held.pop_front() {
+                if let Some(relayed) = this.take(item) {
+                    return Poll::Ready(Some(relayed));
+                }
+                continue;
+            }
+            let Some(items) = &mut this.items else { return this.poll_ending(cx) };
+            match items.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(item))) => {
+                    if let Some(relayed) = this.take(item) {
+                        return Poll::Ready(Some(relayed));
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => this.fail(error),
+                Poll::Ready(None) => this.fail(GatewayError::new(
+                    ErrorKind::StreamInterrupted,
+                    "the provider's stream ended before its terminal event",
+                )),
+                Poll::Pending => ready!(this.poll_pace(cx)),
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay").field("flight", &self.flight).finish_non_exhaustive()
+    }
+}
+
+/// Returns the reason that speaks against storing, if either does.
+fn worse(one: Option<FinishReason>, other: Option<FinishReason>) -> Option<FinishReason> {
+    match (one, other) {
+        (None | Some(FinishReason::Stop), Some(reason)) => Some(reason),
+        (kept, _) => kept,
+    }
+}

@@ -1,0 +1,64 @@
+//! What outlives a reload: limits, caches, budgets, the ledger and the seams.
+
+use std::sync::Arc;
+
+use gw_cache::{ExactCache, SemanticCache};
+use gw_limits::Limits;
+use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
+
+use crate::budget::RetryBudgets;
+
+/// What a gateway's state is made of.
+#[derive(Debug)]
+pub struct StateConfig {
+    /// Buckets, quotas and slots.
+    pub limits: Limits,
+    /// Answers by equal request.
+    pub exact: ExactCache,
+    /// Answers by similar request.
+    pub semantic: SemanticCache,
+    /// Where the records go.
+    pub ledger: Arc<dyn Ledger>,
+    /// The source of time.
+    pub clock: Arc<dyn Clock>,
+    /// The source of chance.
+    pub random: Arc<dyn Random>,
+    /// The source of identifiers.
+    pub ids: Arc<dyn IdSource>,
+    /// Who reads neutral parts of which operation's answers.
+    pub codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
+}
+
+/// What outlives a reload; keyed by tenant, key or deployment name.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) limits: Limits,
+    pub(crate) exact: ExactCache,
+    pub(crate) semantic: SemanticCache,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) retries: RetryBudgets,
+    codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
+}
+
+impl State {
+    pub(crate) fn new(config: StateConfig) -> Self {
+        Self {
+            limits: config.limits,
+            exact: config.exact,
+            semantic: config.semantic,
+            ledger: config.ledger,
+            clock: config.clock,
+            random: config.random,
+            ids: config.ids,
+            retries: RetryBudgets::default(),
+            codecs: config.codecs,
+        }
+    }
+
+    pub(crate) fn codec(&self, operation: Operation) -> Option<&Arc<dyn DialectCodec>> {
+        self.codecs.iter().find(|(of, _)| *of == operation).map(|(_, codec)| codec)
+    }
+}

@@ -1,0 +1,9 @@
+//! The pipeline over mocked adapters in virtual time: order of steps, calls made and not made, what is left behind.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod attempts;
+mod refusals;
+mod settlement;
+mod streams;
+mod support;

@@ -1,0 +1,176 @@
+//! The admin plane: what operators call.
+
+mod deployments;
+mod query;
+mod records;
+mod tenants;
+
+use gw_types::{ErrorKind, GatewayError};
+use http::{
+    HeaderValue, Method, Request, StatusCode,
+    header::{ALLOW, CONTENT_TYPE, HeaderMap},
+};
+use hyper::body::Incoming;
+use serde::Serialize;
+
+use crate::{
+    answer::{self, Answer, AnswerBody},
+    app::App,
+    credentials,
+    data::refuse,
+    lifecycle::Phase,
+    line::Line,
+    refusal::Refusal,
+};
+
+static OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// A path of the admin plane, matched byte for byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AdminPath<'a> {
+    Health,
+    Ready,
+    Metrics,
+    Records,
+    Record(&'a str),
+    Tenants,
+    Deployments,
+    Unknown,
+}
+
+impl<'a> AdminPath<'a> {
+    fn of(path: &'a str) -> Self {
+        match path {
+            "/healthz" => Self::Health,
+            "/readyz" => Self::Ready,
+            "/metrics" => Self::Metrics,
+            "/admin/v1/records" => Self::Records,
+            "/admin/v1/tenants" => Self::Tenants,
+            "/admin/v1/deployments" => Self::Deployments,
+            _ => match path.strip_prefix("/admin/v1/records/") {
+                Some(id) if !id.is_empty() => Self::Record(id),
+                Some(_) | None => Self::Unknown,
+            },
+        }
+    }
+
+    /// Returns whether the path answers without a key: a balancer has none.
+    const fn is_open(self) -> bool {
+        match self {
+            Self::Health | Self::Ready => true,
+            Self::Metrics
+            | Self::Records
+            | Self::Record(_)
+            | Self::Tenants
+            | Self::Deployments
+            | Self::Unknown => false,
+        }
+    }
+}
+
+/// Answers a request of the admin plane. Nothing of a body is read.
+pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
+    let app = &*line.app;
+    let path = AdminPath::of(request.uri().path());
+    if let Some(refusal) = if path.is_open() { None } else { unauthorised(line, request.headers()) } {
+        return refuse(app, &refusal);
+    }
+    if path == AdminPath::Unknown {
+        return refuse(app, &Refusal::unknown_path());
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut answer = refuse(app, &Refusal::method());
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return answer;
+    }
+    let query = request.uri().query();
+    let found = match path {
+        AdminPath::Health => Ok(status(StatusCode::OK, "ok")),
+        AdminPath::Ready => Ok(ready(app)),
+        AdminPath::Metrics => Ok(metrics(app)),
+        AdminPath::Records => records::list(app, query).await,
+        AdminPath::Record(id) => records::one(app, id).await,
+        AdminPath::Tenants => tenants::list(app),
+        AdminPath::Deployments => deployments::list(app),
+        AdminPath::Unknown => Err(Refusal::unknown_path().error),
+    };
+    found.unwrap_or_else(|error| answer::error(&error, 0))
+}
+
+/// Returns why the caller may not come in.
+///
+/// Without admin keys only this machine may, and no key is asked. With keys, another key is refused in another way than
+/// none: whoever sends a tenant's key should learn that it is the wrong kind.
+fn unauthorised(line: &Line, headers: &HeaderMap) -> Option<Refusal> {
+    let keys = &line.app.settings.admin_keys;
+    if keys.is_empty() {
+        let message = "without admin keys the admin plane answers this machine only";
+        return (!line.from_loopback).then(|| Refusal::forbidden(message));
+    }
+    match credentials::presented(headers) {
+        Ok(Some(key)) if keys.permits(&key) => None,
+        Ok(Some(_)) => Some(Refusal::forbidden("the key is no admin key")),
+        Ok(None) => Some(Refusal::unauthenticated()),
+        Err(refusal) => Some(refusal),
+    }
+}
+
+/// Says whether a balancer should send requests here.
+fn ready(app: &App) -> Answer {
+    if app.lifecycle.phase() != Phase::Serving {
+        return status(StatusCode::SERVICE_UNAVAILABLE, "draining");
+    }
+    if !app.ledger_has_place() {
+        return status(StatusCode::SERVICE_UNAVAILABLE, "ledger_full");
+    }
+    status(StatusCode::OK, "ready")
+}
+
+fn metrics(app: &App) -> Answer {
+    let mut answer = answer::empty(StatusCode::OK);
+    answer.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS.clone());
+    *answer.body_mut() = AnswerBody::whole(app.metrics.page(app).into());
+    answer
+}
+
+fn status(code: StatusCode, status: &'static str) -> Answer {
+    answer::json(code, format!(r#"{{"status":"{status}"}}"#).into())
+}
+
+/// Returns a value as a JSON answer.
+fn json(value: &impl Serialize) -> Result<Answer, GatewayError> {
+    let body = serde_json::to_vec(value)
+        .map_err(|_| GatewayError::new(ErrorKind::Internal, "the answer cannot be written as JSON"))?;
+    Ok(answer::json(StatusCode::OK, body.into()))
+}
+
+/// Returns the answer to a name that stands for nothing.
+fn not_found(message: &'static str) -> GatewayError {
+    GatewayError::new(ErrorKind::Intake, message).with_status(404)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AdminPath;
+
+    fn check(path: &str, expected: AdminPath<'_>, is_open: bool) {
+        assert_eq!((AdminPath::of(path), expected.is_open()), (expected, is_open), "{path}");
+    }
+
+    #[test]
+    fn every_spelling_of_a_route_needs_credentials_only_liveness_and_readiness_are_open() {
+        check("/healthz", AdminPath::Health, true);
+        check("/readyz", AdminPath::Ready, true);
+        check("/metrics", AdminPath::Metrics, false);
+        check("/admin/v1/records", AdminPath::Records, false);
+        check("/admin/v1/records/req_1", AdminPath::Record("req_1"), false);
+        check("/admin/v1/tenants", AdminPath::Tenants, false);
+        check("/admin/v1/deployments", AdminPath::Deployments, false);
+        for path in
+            ["/", "", "//healthz", "/healthz/", "/HEALTHZ", "/admin/v1/records/", "/metrics;", "/admin"]
+        {
+            check(path, AdminPath::Unknown, false);
+        }
+    }
+}

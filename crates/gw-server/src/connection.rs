@@ -1,0 +1,109 @@
+//! One client connection: which protocol, which bounds, and how it ends.
+
+use std::{
+    convert::Infallible,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+};
+
+use hyper::{rt::Executor, service::service_fn};
+use hyper_util::{
+    rt::TokioTimer,
+    server::conn::auto::{Builder, Connection},
+};
+use parking_lot::Mutex;
+use tokio::{net::TcpStream, task::JoinSet};
+
+use crate::{
+    app::{App, BUFFER_BYTES_MAX},
+    client_io::ClientIo,
+    lifecycle::Phase,
+    line::Line,
+    service::{self, Plane},
+};
+
+/// Requests at once on one connection of HTTP/2.
+const STREAMS_MAX: u32 = 256;
+
+/// Serves a connection until the client leaves it, it breaks a bound, or the server closes.
+///
+/// A request of HTTP/1 runs inside this task. Requests of HTTP/2 have a task each, which this one owns: when it ends,
+/// they end.
+pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, from_loopback: bool) {
+    // Events are small, and each one is worth a packet.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let line = Arc::new(Line::new(Arc::clone(&app), from_loopback));
+    let io = ClientIo::new(stream, Arc::clone(&line));
+    let builder = builder(StreamTasks { app: Arc::clone(&app), tasks: Arc::default() });
+    let service = service_fn(move |request| {
+        let answer = service::answer(Arc::clone(&line), plane, request);
+        async { Ok::<_, Infallible>(answer.await) }
+    });
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut closing = pin!(app.lifecycle.closing());
+    let (mut registered, mut told) = (false, false);
+    let ended = poll_fn(|cx| {
+        // Registers the task once: after that the phase itself is cheaper to ask than the signal.
+        if !registered {
+            registered = true;
+            let _ = closing.as_mut().poll(cx);
+        }
+        if app.lifecycle.phase() == Phase::Closing && !told {
+            told = true;
+            Connection::graceful_shutdown(connection.as_mut());
+        }
+        connection.as_mut().poll(cx)
+    })
+    .await;
+    if ended.is_err() {
+        tracing::debug!("a client connection broke off");
+    }
+}
+
+fn builder(tasks: StreamTasks) -> Builder<StreamTasks> {
+    let mut builder = Builder::new(tasks);
+    // The times of the ingress are kept by `ClientIo`; the library's own would close idle connections as well.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(BUFFER_BYTES_MAX).unwrap_or(u32::MAX));
+    builder
+}
+
+/// Runs the requests of one HTTP/2 connection, and ends them with it.
+#[derive(Clone, Debug)]
+struct StreamTasks {
+    app: Arc<App>,
+    tasks: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl<F> Executor<F> for StreamTasks
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let app = Arc::clone(&self.app);
+        let mut tasks = self.tasks.lock();
+        // At most as many as there are streams, so the set cannot grow without bound.
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let mut stream = pin!(stream);
+            let mut closing = pin!(app.lifecycle.closing());
+            let mut registered = false;
+            poll_fn(|cx| {
+                // Only a wake-up: the request itself looks at the phase.
+                if !registered {
+                    registered = true;
+                    let _ = closing.as_mut().poll(cx);
+                }
+                stream.as_mut().poll(cx)
+            })
+            .await;
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! The data plane: what applications call.
+
+mod chat;
+mod models;
+
+use gw_types::KeyIdentity;
+use http::{
+    HeaderValue, Request, StatusCode, Version,
+    header::{ALLOW, HeaderMap},
+};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use crate::{
+    answer::{self, Answer},
+    app::App,
+    credentials,
+    lifecycle::Phase,
+    line::Line,
+    paths::DataPath,
+    refusal::Refusal,
+};
+
+/// Answers a request of the data plane.
+///
+/// The order is a decision: who asks is settled first, on every path, before anything of the body is read. Then the
+/// path is looked up, byte for byte as it was authenticated.
+pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
+    let app = &*line.app;
+    let persists = request.version() != Version::HTTP_2;
+    if persists && !request.body().is_end_stream() {
+        line.set_unread(true);
+    }
+    if app.lifecycle.phase() >= Phase::Refusing {
+        let mut answer = refuse(app, &Refusal::draining());
+        if persists {
+            answer::close(&mut answer);
+        }
+        return answer;
+    }
+    let path = DataPath::of(request.uri().path());
+    if path == DataPath::Root && path.takes(request.method()) {
+        return answer::empty(StatusCode::OK);
+    }
+    let identity = match identify(app, request.headers()) {
+        Ok(identity) => identity,
+        Err(refusal) => return refuse(app, &refusal),
+    };
+    if !path.takes(request.method()) {
+        return not_taken(app, &path);
+    }
+    match path {
+        DataPath::Chat => chat::answer(line, &identity, request).await,
+        DataPath::Models => models::list(app, &identity),
+        DataPath::Model(id) => models::one(app, &identity, &id),
+        DataPath::Root | DataPath::Unknown => not_taken(app, &DataPath::Unknown),
+    }
+}
+
+/// Returns who asks.
+///
+/// Where callers without a key are let in, a key that nobody knows is no reason to turn one away: clients insist on
+/// sending something.
+fn identify(app: &App, headers: &HeaderMap) -> Result<KeyIdentity, Refusal> {
+    credentials::presented(headers)?
+        .and_then(|key| app.keys.identify(&key))
+        .or_else(|| app.keys.anonymous())
+        .ok_or_else(Refusal::unauthenticated)
+}
+
+/// Answers a path that does not exist, or not by this method.
+fn not_taken(app: &App, path: &DataPath<'_>) -> Answer {
+    let Some(allow) = path.allow() else { return refuse(app, &Refusal::unknown_path()) };
+    let mut answer = refuse(app, &Refusal::method());
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    answer
+}
+
+/// Turns a request away that never got a record: a metric and a line in the log.
+pub(crate) fn refuse(app: &App, refusal: &Refusal) -> Answer {
+    app.metrics.refused(refusal.reason);
+    tracing::info!(reason = refusal.reason.as_str(), "a request was turned away");
+    answer::refusal(refusal)
+}

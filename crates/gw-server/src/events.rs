@@ -1,0 +1,82 @@
+//! A streamed answer as the bytes of server-sent events.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use gw_dialects::openai;
+use gw_exec::{Relay, RelayItem};
+use gw_types::{ErrorKind, GatewayError};
+
+use crate::{
+    app::App,
+    lifecycle::Phase,
+    refusal::{fault, shutting_down},
+    stamp::Stamp,
+};
+
+/// A streamed answer on its way out: no task and no channel, the client's demand drives the provider.
+///
+/// The ending is the dialect's own: the final marker behind a complete answer, an error event and no marker behind one
+/// that broke off. Dropping it drops the relay, which cancels the provider's call and settles.
+pub(crate) struct Events {
+    relay: Option<Box<Relay>>,
+    stamp: Stamp,
+    app: Arc<App>,
+}
+
+impl Events {
+    pub(crate) fn new(relay: Box<Relay>, stamp: Stamp, app: Arc<App>) -> Self {
+        Self { relay: Some(relay), stamp, app }
+    }
+
+    /// Returns the next bytes, or `None` once the stream has ended.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let Some(relay) = &mut self.relay else { return Poll::Ready(None) };
+            if self.app.lifecycle.phase() == Phase::Closing {
+                return self.end(openai::error_event(&shutting_down()));
+            }
+            // A fault in the pipeline must not take the connection's other requests with it.
+            let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(relay).poll_next(cx)));
+            let Ok(polled) = polled else {
+                tracing::error!("a stream met a fault of gw's own");
+                return self.end(openai::error_event(&fault()));
+            };
+            return match ready!(polled) {
+                Some(RelayItem::Bytes(bytes)) if bytes.is_empty() => continue,
+                Some(RelayItem::Bytes(bytes)) => Poll::Ready(Some(bytes)),
+                Some(RelayItem::Done) => self.end(openai::done_event()),
+                Some(RelayItem::Capped) => {
+                    let length = openai::length_event(&self.stamp.as_answer_stamp());
+                    self.end([length, openai::done_event()].concat().into())
+                }
+                Some(RelayItem::Failed(error)) => self.end(openai::error_event(&error)),
+                None => self.end(openai::error_event(&GatewayError::new(
+                    ErrorKind::StreamInterrupted,
+                    "the stream ended before its end",
+                ))),
+            };
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.relay.is_none()
+    }
+
+    fn end(&mut self, last: Bytes) -> Poll<Option<Bytes>> {
+        self.relay = None;
+        Poll::Ready(Some(last))
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("ended", &self.has_ended()).finish_non_exhaustive()
+    }
+}

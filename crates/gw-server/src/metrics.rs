@@ -1,0 +1,270 @@
+//! What is counted, and the page that shows it.
+//!
+//! Everything about requests is computed from their records, so metrics and records cannot disagree. Every label value
+//! comes from a closed set: kinds and states of the code, names of the configuration. Nothing that a client or a
+//! provider writes can make a series.
+
+mod ledger;
+mod names;
+mod scrape;
+
+use std::time::Duration;
+
+use gw_exec::Policy;
+use gw_types::{AccountingRecord, CacheState, Usage};
+use parking_lot::RwLock;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+pub use self::ledger::MetricsLedger;
+use self::{
+    names::{Label, Names, TenantCounters},
+    scrape::Gauges,
+};
+use crate::refusal::Reason;
+
+/// Upper bounds of whole requests and of first bytes, in seconds.
+const SECONDS: [f64; 14] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
+
+/// Upper bounds of gw's own work, in seconds.
+const OWN_SECONDS: [f64; 10] =
+    [0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 1.0];
+
+/// Counts what the gateway does.
+///
+/// Fed with every record by [`MetricsLedger`] and with refusals by the server; shown by `/metrics`. Counting a record
+/// costs a few hash look-ups and takes no lock that a scrape holds for long.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    names: RwLock<Names>,
+    requests: Family<RequestLabels, Counter>,
+    attempts: Family<AttemptLabels, Counter>,
+    caches: [Counter; CACHE_STATES.len()],
+    refusals: Family<ReasonLabels, Counter>,
+    latency: Latency,
+    per_tenant: PerTenant,
+    overrun: Counter,
+    connections: Gauge,
+    gauges: Gauges,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    outcome: &'static str,
+    error: &'static str,
+    operation: &'static str,
+    route: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AttemptLabels {
+    deployment: Label,
+    error: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CacheLabels {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct TenantLabels {
+    pub(crate) tenant: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    tenant: Label,
+    class: &'static str,
+}
+
+const CACHE_STATES: [CacheState; 5] =
+    [CacheState::Bypass, CacheState::Miss, CacheState::Exact, CacheState::Semantic, CacheState::Coalesced];
+
+/// Where the time of requests goes.
+#[derive(Debug)]
+struct Latency {
+    total: Histogram,
+    first_byte: Histogram,
+    own: Histogram,
+}
+
+/// What is counted by tenant.
+#[derive(Debug, Default)]
+struct PerTenant {
+    tokens: Family<TokenLabels, Counter>,
+    cost: Family<TenantLabels, Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Returns metrics at zero that know no name of the configuration yet: until [`Metrics::learn`], names are `other`.
+    pub fn new() -> Self {
+        let cache = Family::<CacheLabels, Counter>::default();
+        let mut metrics = Self {
+            registry: Registry::with_prefix("gw"),
+            names: RwLock::default(),
+            requests: Family::default(),
+            attempts: Family::default(),
+            caches: CACHE_STATES
+                .map(|state| cache.get_or_create_owned(&CacheLabels { state: state.as_str() })),
+            refusals: Family::default(),
+            latency: Latency {
+                total: Histogram::new(SECONDS),
+                first_byte: Histogram::new(SECONDS),
+                own: Histogram::new(OWN_SECONDS),
+            },
+            per_tenant: PerTenant::default(),
+            overrun: Counter::default(),
+            connections: Gauge::default(),
+            gauges: Gauges::default(),
+        };
+        metrics.register(cache);
+        metrics
+    }
+
+    fn register(&mut self, cache: Family<CacheLabels, Counter>) {
+        let registry = &mut self.registry;
+        registry.register("requests", "Requests by their final outcome", self.requests.clone());
+        registry.register(
+            "attempts",
+            "Provider calls; error is none where they worked",
+            self.attempts.clone(),
+        );
+        registry.register("cache", "Requests by what the cache did", cache);
+        registry.register("refusals", "Requests turned away at the door, by reason", self.refusals.clone());
+        registry.register("request_seconds", "From arrival to the last byte", self.latency.total.clone());
+        registry.register(
+            "upstream_first_byte_seconds",
+            "From the first call to the first byte of the answer",
+            self.latency.first_byte.clone(),
+        );
+        registry.register("own_seconds", "The gateway's own work", self.latency.own.clone());
+        registry.register("tokens", "Tokens used, by class", self.per_tenant.tokens.clone());
+        registry.register(
+            "cost_pico_usd",
+            "Cost of calls and side costs, exact",
+            self.per_tenant.cost.clone(),
+        );
+        registry.register("overrun_pico_usd", "Billed beyond the bound that was sent", self.overrun.clone());
+        registry.register("connections", "Client connections open", self.connections.clone());
+        self.gauges.register(registry);
+    }
+
+    /// Learns the names of a policy: its deployments and tenants keep their own series from then on. A route needs no
+    /// learning: a record names none but those of the configuration.
+    pub fn learn(&self, policy: &Policy) {
+        let tenants = policy.tenants().into_iter().map(|tenant| {
+            let counters = self.per_tenant.counters(&Label::of_tenant(&tenant));
+            (tenant, counters)
+        });
+        let names = Names::of(policy, tenants.collect(), self.per_tenant.counters(&Label::Other));
+        *self.names.write() = names;
+    }
+
+    /// Counts a finished request.
+    pub(crate) fn observe(&self, record: &AccountingRecord) {
+        let names = self.names.read();
+        let labels = RequestLabels {
+            outcome: record.outcome.as_str(),
+            error: record.error.map_or("none", gw_types::ErrorKind::as_str),
+            operation: record.facts.as_ref().map_or("unread", |facts| facts.operation.as_str()),
+            route: record.route.as_ref().map_or(Label::None, |route| Label::Route(route.clone())),
+        };
+        self.requests.get_or_create(&labels).inc();
+        for attempt in &record.attempts {
+            let error = attempt.error.map_or("none", gw_types::ErrorKind::as_str);
+            let deployment = names.deployment(&attempt.deployment);
+            self.attempts.get_or_create(&AttemptLabels { deployment, error }).inc();
+        }
+        if let Some(counter) = CACHE_STATES.iter().position(|state| *state == record.cache) {
+            self.caches[counter].inc();
+        }
+        self.latency.observe(record);
+        self.overrun.inc_by(pico(record.overrun.pico()));
+        if let Some(tenant) = names.tenant(&record.tenant) {
+            tenant.add(&record.usage, cost(record));
+        }
+    }
+
+    /// Counts a request that was turned away at the door.
+    pub(crate) fn refused(&self, reason: Reason) {
+        self.refusals.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
+    }
+
+    /// Counts a connection until the guard is dropped.
+    pub(crate) fn connection(&self) -> OpenConnection {
+        self.connections.inc();
+        OpenConnection(self.connections.clone())
+    }
+}
+
+/// A connection that is counted.
+#[derive(Debug)]
+pub(crate) struct OpenConnection(Gauge);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Latency {
+    fn observe(&self, record: &AccountingRecord) {
+        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
+        self.total.observe(seconds(record.latency.total_us));
+        self.own.observe(seconds(record.latency.own_us));
+        if record.latency.upstream_first_byte_us > 0 {
+            self.first_byte.observe(seconds(record.latency.upstream_first_byte_us));
+        }
+    }
+}
+
+impl PerTenant {
+    fn counters(&self, tenant: &Label) -> TenantCounters {
+        let tokens = |class| self.tokens.get_or_create_owned(&TokenLabels { tenant: tenant.clone(), class });
+        TenantCounters {
+            input: tokens("input"),
+            cached_input: tokens("cached_input"),
+            output: tokens("output"),
+            cost: self.cost.get_or_create_owned(&TenantLabels { tenant: tenant.clone() }),
+        }
+    }
+}
+
+impl TenantCounters {
+    fn add(&self, usage: &Usage, cost: u64) {
+        self.input.inc_by(usage.input_total().saturating_sub(usage.cached_input).get());
+        self.cached_input.inc_by(usage.cached_input.get());
+        self.output.inc_by(usage.output_total().get());
+        self.cost.inc_by(cost);
+    }
+}
+
+/// Returns what a request cost, with what was spent beside it, in pico-USD.
+fn cost(record: &AccountingRecord) -> u64 {
+    pico(record.side_costs.iter().fold(record.cost.pico(), |sum, side| sum.saturating_add(side.cost.pico())))
+}
+
+/// Returns an amount of pico-USD as a counter holds it: at most 18 million USD a step.
+fn pico(amount: u128) -> u64 {
+    u64::try_from(amount).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

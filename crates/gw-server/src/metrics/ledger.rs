@@ -1,0 +1,58 @@
+//! A ledger that counts what passes through it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gw_types::{
+    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendRow, StoredRecord, UtcTime,
+};
+
+use super::Metrics;
+
+/// A ledger that shows every record to the metrics on its way to another ledger.
+///
+/// The record of a request is made once, on every path out; counting it there counts every request once.
+#[derive(Debug)]
+pub struct MetricsLedger {
+    inner: Arc<dyn Ledger>,
+    metrics: Arc<Metrics>,
+}
+
+impl MetricsLedger {
+    /// Wraps a ledger.
+    pub fn new(inner: Arc<dyn Ledger>, metrics: Arc<Metrics>) -> Self {
+        Self { inner, metrics }
+    }
+}
+
+#[async_trait]
+impl Ledger for MetricsLedger {
+    fn take_place(&self) -> bool {
+        self.inner.take_place()
+    }
+
+    fn give_place_back(&self) {
+        self.inner.give_place_back();
+    }
+
+    fn append(&self, record: Box<AccountingRecord>) -> Receipt {
+        self.metrics.observe(&record);
+        self.inner.append(record)
+    }
+
+    async fn records(&self, query: RecordQuery) -> Result<Vec<StoredRecord>, GatewayError> {
+        self.inner.records(query).await
+    }
+
+    async fn record(&self, id: &RequestId) -> Result<Option<StoredRecord>, GatewayError> {
+        self.inner.record(id).await
+    }
+
+    async fn spend_since(&self, since: UtcTime) -> Result<Vec<SpendRow>, GatewayError> {
+        self.inner.spend_since(since).await
+    }
+
+    async fn flush(&self) {
+        self.inner.flush().await;
+    }
+}

@@ -1,0 +1,72 @@
+//! One request from its head to its answer, whatever happens on the way.
+
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use http::{Request, Version};
+use hyper::body::Incoming;
+
+use crate::{
+    admin,
+    answer::{self, Answer},
+    data,
+    lifecycle::Phase,
+    line::{InFlight, Line},
+    refusal::Refusal,
+};
+
+/// Which of the two listeners a connection came in by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plane {
+    /// What applications call.
+    Data,
+    /// What operators call.
+    Admin,
+}
+
+/// Answers a request; the answer keeps it in flight until its body is written.
+///
+/// A fault of gw's own ends the request and not the connection. At the end of a drain the handler is dropped, which
+/// cancels and settles what it did, and the client gets an answer that says why.
+pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incoming>) -> Answer {
+    let in_flight = match plane {
+        Plane::Data => InFlight::data(line),
+        Plane::Admin => InFlight::admin(line),
+    };
+    let line = in_flight.line();
+    let closes = request.version() != Version::HTTP_2;
+    let mut answer = {
+        let mut handler = pin!(handle(line, plane, request));
+        poll_fn(|cx| {
+            if line.app.lifecycle.phase() == Phase::Closing {
+                return Poll::Ready(ended(data::refuse(&line.app, &Refusal::draining()), closes));
+            }
+            catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))).unwrap_or_else(|_| {
+                tracing::error!("a request met a fault of gw's own");
+                Poll::Ready(ended(data::refuse(&line.app, &Refusal::fault()), closes))
+            })
+        })
+        .await
+    };
+    answer.body_mut().keep(in_flight);
+    answer
+}
+
+async fn handle(line: &Line, plane: Plane, request: Request<Incoming>) -> Answer {
+    match plane {
+        Plane::Data => data::answer(line, request).await,
+        Plane::Admin => admin::answer(line, &request).await,
+    }
+}
+
+fn ended(mut answer: Answer, closes: bool) -> Answer {
+    if closes {
+        answer::close(&mut answer);
+    }
+    answer
+}

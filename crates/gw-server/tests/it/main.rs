@@ -1,0 +1,10 @@
+//! The server over loopback sockets, in front of the whole gateway. Time is a manual clock: no test waits for real.
+
+mod admin;
+mod chat;
+mod drain;
+mod http2;
+mod intake;
+mod security;
+mod support;
+mod timeouts;

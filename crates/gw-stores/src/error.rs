@@ -1,0 +1,48 @@
+//! Why a store cannot be opened.
+
+use std::path::PathBuf;
+
+/// Says why a ledger cannot be opened. Holds paths and numbers, nothing of a record.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The queue or the batch of the configuration is out of range.
+    #[error("the ledger's {field} must be 1 to {max}, not {found}")]
+    OutOfRange {
+        /// The field of the configuration.
+        field: &'static str,
+        /// What it holds.
+        found: usize,
+        /// The most it may hold.
+        max: usize,
+    },
+    /// Another process writes to the ledger.
+    #[error("the ledger `{}` is in use by another process", path.display())]
+    InUse {
+        /// The ledger's file.
+        path: PathBuf,
+    },
+    /// The ledger was written by a newer version of gw.
+    #[error("the ledger `{}` has version {found}, and this gw knows versions up to {known}", path.display())]
+    Newer {
+        /// The ledger's file.
+        path: PathBuf,
+        /// The version of the file.
+        found: i64,
+        /// The newest version that this program can read.
+        known: i64,
+    },
+    /// The file is a database of something else.
+    #[error("the file `{}` is a database, but not a ledger of gw", path.display())]
+    NotALedger {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file, or the lock file beside it, cannot be opened or made.
+    #[error("cannot open the ledger `{}`", path.display())]
+    Open {
+        /// The ledger's file.
+        path: PathBuf,
+        /// What the system or the database said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

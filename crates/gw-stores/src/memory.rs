@@ -1,0 +1,103 @@
+//! A ledger that keeps the latest records in memory.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use gw_types::{
+    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendRow, StoredRecord, UtcTime,
+};
+use parking_lot::Mutex;
+
+use crate::{places::Places, sqlite::PAGE_RECORDS_MAX, sqlite::Spend};
+
+/// Requests in flight at once, unless [`MemoryLedger::with_places`] says otherwise.
+const PLACES: usize = 65_536;
+
+/// Keeps the latest records in memory, for `store = "none"` and for tests.
+///
+/// A record that does not fit pushes out the oldest. [`Ledger::spend_since`] sums over the records that are still
+/// held: after a restart, or once records have been pushed out, it says less than was spent.
+#[derive(Debug)]
+pub struct MemoryLedger {
+    places: Places,
+    ring: Mutex<Ring>,
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    seq: u64,
+    records: VecDeque<StoredRecord>,
+}
+
+impl MemoryLedger {
+    /// Returns an empty ledger that holds at most `capacity` records (at least 1).
+    pub fn new(capacity: usize) -> Arc<Self> {
+        Self::with_places(capacity, PLACES)
+    }
+
+    /// Returns an empty ledger that also bounds the places taken at once.
+    pub fn with_places(capacity: usize, places: usize) -> Arc<Self> {
+        Arc::new(Self {
+            places: Places::new(places),
+            ring: Mutex::new(Ring::default()),
+            capacity: capacity.max(1),
+        })
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    fn take_place(&self) -> bool {
+        self.places.take()
+    }
+
+    fn give_place_back(&self) {
+        self.places.give_back(1);
+    }
+
+    fn append(&self, record: Box<AccountingRecord>) -> Receipt {
+        let pushed_out = {
+            let mut ring = self.ring.lock();
+            ring.seq += 1;
+            let seq = ring.seq;
+            let full = ring.records.len() == self.capacity;
+            let pushed_out = if full { ring.records.pop_front() } else { None };
+            ring.records.push_back(StoredRecord { seq, record: *record });
+            pushed_out
+        };
+        // Freed outside the lock.
+        drop(pushed_out);
+        self.places.give_back(1);
+        Receipt::Queued
+    }
+
+    async fn records(&self, query: RecordQuery) -> Result<Vec<StoredRecord>, GatewayError> {
+        let limit = query.limit.clamp(1, PAGE_RECORDS_MAX) as usize;
+        let wanted = |stored: &&StoredRecord| {
+            query.before.is_none_or(|before| stored.seq < before)
+                && query.tenant.as_ref().is_none_or(|tenant| stored.record.tenant == *tenant)
+        };
+        Ok(self.ring.lock().records.iter().rev().filter(wanted).take(limit).cloned().collect())
+    }
+
+    async fn record(&self, id: &RequestId) -> Result<Option<StoredRecord>, GatewayError> {
+        Ok(self.ring.lock().records.iter().rev().find(|stored| stored.record.id == *id).cloned())
+    }
+
+    async fn spend_since(&self, since: UtcTime) -> Result<Vec<SpendRow>, GatewayError> {
+        let mut sums = BTreeMap::new();
+        for stored in self.ring.lock().records.iter().filter(|stored| stored.record.started >= since) {
+            let record = &stored.record;
+            let sum: &mut Spend = sums.entry((record.tenant.clone(), record.key.clone())).or_default();
+            sum.add(record);
+        }
+        let rows = sums.into_iter().filter(|(_, sum)| !sum.0.is_zero());
+        Ok(rows.map(|((tenant, key), sum)| SpendRow { tenant, key, spent: sum.0 }).collect())
+    }
+
+    async fn flush(&self) {}
+}

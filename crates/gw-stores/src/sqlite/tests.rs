@@ -1,0 +1,196 @@
+//! The file: what it refuses, what it survives, and what happens while it cannot be written.
+
+use std::{path::Path, sync::Arc};
+
+use gw_testkit::sample_record;
+use gw_types::{Ledger, LedgerPlace, RecordQuery};
+use rusqlite::Connection;
+
+use super::{SqliteConfig, SqliteLedger};
+use crate::StoreError;
+
+const NEWEST: RecordQuery = RecordQuery { tenant: None, before: None, limit: 10 };
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test)
+}
+
+fn open(path: &Path) -> Result<Arc<SqliteLedger>, StoreError> {
+    SqliteLedger::open(path, SqliteConfig::default())
+}
+
+fn append(ledger: &Arc<SqliteLedger>, number: u32) {
+    let ledger: Arc<dyn Ledger> = ledger.clone();
+    LedgerPlace::take(ledger).unwrap().append(Box::new(sample_record(number)));
+}
+
+#[test]
+fn dropping_stores_what_is_queued_and_tidies_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let ledger = open(&path).unwrap();
+    (1..=1_000).for_each(|number| append(&ledger, number));
+    drop(ledger);
+    let mut files: Vec<_> =
+        folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["gw.db", "gw.db.lock"]);
+    let ledger = open(&path).unwrap();
+    let page = run(ledger.records(NEWEST)).unwrap();
+    assert_eq!(
+        page.iter().map(|stored| stored.seq).collect::<Vec<_>>(),
+        (991..=1_000).rev().collect::<Vec<_>>()
+    );
+    assert_eq!(page[0].record, sample_record(1_000));
+}
+
+#[test]
+fn numbering_goes_on_where_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    for number in 1..=2 {
+        let ledger = open(&path).unwrap();
+        append(&ledger, number);
+        run(ledger.flush());
+        assert_eq!(run(ledger.records(NEWEST)).unwrap()[0].seq, u64::from(number));
+    }
+}
+
+#[test]
+fn one_writer_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let ledger = open(&path).unwrap();
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for other in [&path, &link] {
+        let error = open(other).unwrap_err();
+        assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+    }
+    drop(ledger);
+    // The lock file is still there, and blocks nobody.
+    assert!(folder.path().join("gw.db.lock").exists());
+    assert!(open(&link).is_ok());
+}
+
+/// Makes a file by SQL and returns why it is refused.
+fn refusal(sql: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let error = open(&path).unwrap_err();
+    error.to_string().replace(&folder.path().canonicalize().unwrap().display().to_string(), "FOLDER")
+}
+
+#[test]
+fn refuses_what_it_does_not_know() {
+    assert_eq!(
+        refusal("PRAGMA user_version = 2"),
+        "the ledger `FOLDER/gw.db` has version 2, and this gw knows versions up to 1"
+    );
+    assert_eq!(
+        refusal("CREATE TABLE songs (title TEXT)"),
+        "the file `FOLDER/gw.db` is a database, but not a ledger of gw"
+    );
+}
+
+#[test]
+fn refuses_files_that_are_no_database_and_folders_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    std::fs::write(&path, "not a database, and longer than the header of one: ".repeat(20)).unwrap();
+    for path in [path, folder.path().join("missing/gw.db")] {
+        let error = open(&path).unwrap_err();
+        assert!(matches!(error, StoreError::Open { .. }), "{error}");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+}
+
+#[test]
+fn refuses_queues_and_batches_out_of_range() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    for (config, expected) in [
+        (SqliteConfig { queue: 0, batch: 1 }, "the ledger's queue must be 1 to 1048576, not 0"),
+        (SqliteConfig { queue: 1, batch: 0 }, "the ledger's batch must be 1 to 65536, not 0"),
+    ] {
+        assert_eq!(SqliteLedger::open(&path, config).unwrap_err().to_string(), expected);
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn keeps_everything_while_the_file_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let ledger = open(&path).unwrap();
+    append(&ledger, 1);
+    run(ledger.flush());
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    append(&ledger, 2);
+    run(async { ledger.progress.clone().wait_for(|now| now.failing).await.unwrap().stored });
+    assert!(ledger.is_failing());
+    assert!(!ledger.take_place());
+    // Reads do not wait for what cannot be stored now.
+    assert_eq!(run(ledger.records(NEWEST)).unwrap().len(), 1);
+    other.execute_batch("COMMIT").unwrap();
+    run(ledger.flush());
+    assert_eq!(run(ledger.records(NEWEST)).unwrap().len(), 2);
+    assert!(!ledger.is_failing());
+    assert!(ledger.take_place());
+    ledger.give_place_back();
+}
+
+#[test]
+fn closing_gives_up_a_file_that_stays_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let ledger = open(&path).unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    append(&ledger, 1);
+    drop(ledger);
+    other.execute_batch("COMMIT").unwrap();
+    assert!(run(open(&path).unwrap().records(NEWEST)).unwrap().is_empty());
+}
+
+#[test]
+fn places_are_taken_until_the_record_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = SqliteConfig { queue: 2, batch: 1 };
+    let ledger = SqliteLedger::open(&folder.path().join("gw.db"), config).unwrap();
+    assert_eq!([ledger.take_place(), ledger.take_place(), ledger.take_place()], [true, true, false]);
+    ledger.append(Box::new(sample_record(1)));
+    run(ledger.flush());
+    assert_eq!([ledger.take_place(), ledger.take_place()], [true, false]);
+    ledger.give_place_back();
+    assert_eq!([ledger.take_place(), ledger.take_place()], [true, false]);
+}
+
+#[test]
+fn a_repeated_id_is_stored_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(&folder.path().join("gw.db")).unwrap();
+    append(&ledger, 1);
+    append(&ledger, 1);
+    append(&ledger, 2);
+    let page = run(ledger.records(NEWEST)).unwrap();
+    assert_eq!(
+        page.iter().map(|stored| stored.record.clone()).collect::<Vec<_>>(),
+        [2, 1].map(sample_record)
+    );
+}
+
+#[test]
+fn a_row_that_was_tampered_with_is_an_error_and_not_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let ledger = open(&path).unwrap();
+    append(&ledger, 1);
+    run(ledger.flush());
+    Connection::open(&path).unwrap().execute_batch("UPDATE records SET record = '{\"canary\":1}'").unwrap();
+    let error = run(ledger.record(&sample_record(1).id)).unwrap_err();
+    assert_eq!(error.to_string(), "the ledger holds a row that cannot be read");
+    assert!(!format!("{error:?}").contains("canary"));
+}

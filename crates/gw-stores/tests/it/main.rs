@@ -1,0 +1,4 @@
+//! The ledgers against a simple model.
+
+#[cfg(test)]
+mod props;
