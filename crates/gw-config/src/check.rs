@@ -40,7 +40,8 @@ impl Checked {
 /// What it accepts, [`crate::Composition::build`] builds, unless the ledger's file cannot be opened.
 ///
 /// # Errors
-/// Every fault at once: first those of the text, and where it has none, those that the parts find.
+/// Every fault at once. Only what the parts say about each other (regions without a deployment, shares above the pool)
+/// waits until each of them is sound.
 pub fn check(text: &str, name: &str, environment: &dyn Environment) -> Result<Checked, Diagnostics> {
     Checked::of(Config::parse(text, name, environment)?)
 }

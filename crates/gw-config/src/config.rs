@@ -10,7 +10,7 @@ use crate::{
     Environment,
     diagnostics::{Diagnostic, Diagnostics},
     file::{self, Callers, File},
-    keys, mask,
+    keys, mask, parts,
     reader::{Fault, Faults, quotable},
     secret::{self, Outside},
     source::{Source, Span},
@@ -104,12 +104,15 @@ impl Config {
         let outside = Outside { environment, folder: &folder };
         let file = file::read(root.get_ref(), &faults, outside, callers);
         found.extend(faults.into_list());
-        match file {
-            Some(file) if found.is_empty() => {
-                Ok(Self { file, source, folder, callers, proxies: Proxies::of(environment) })
-            }
-            Some(_) | None => Err(diagnose(&source, found)),
+        let config = Self { file, source, folder, callers, proxies: Proxies::of(environment) };
+        if found.is_empty() {
+            return Ok(config);
         }
+        if errors.is_empty() {
+            let further = parts::further_faults(&config, &found);
+            found.extend(further);
+        }
+        Err(config.diagnose(found))
     }
 
     /// Returns the configuration in force as JSON: defaults filled in, secrets by the place where they are found.
@@ -127,23 +130,11 @@ impl Config {
 
     /// Returns the places of faults in this configuration's text.
     pub(crate) fn diagnose(&self, faults: Vec<Fault>) -> Diagnostics {
-        diagnose(&self.source, faults)
+        let diagnostic = |fault: Fault| {
+            Diagnostic::at(&self.source, fault.span, &fault.path, fault.message, fault.expected)
+        };
+        Diagnostics::new(faults.into_iter().map(diagnostic).collect())
     }
-}
-
-fn diagnose(source: &Source, faults: Vec<Fault>) -> Diagnostics {
-    let diagnostic =
-        |fault: Fault| Diagnostic::at(source, fault.span, &fault.path, fault.message, fault.expected);
-    let mut list: Vec<Diagnostic> = faults.into_iter().map(diagnostic).collect();
-    if list.is_empty() {
-        // A value was given up without a word, which no reader does; still, nothing starts from half a file.
-        list.push(Diagnostic::of_file(
-            source.name(),
-            "the configuration is incomplete".to_owned(),
-            String::new(),
-        ));
-    }
-    Diagnostics::new(list)
 }
 
 /// Returns what is no TOML, and the places whose values cannot be trusted for it.

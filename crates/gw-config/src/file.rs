@@ -96,13 +96,8 @@ impl Names {
     }
 }
 
-/// Reads the whole file. `None`, or any fault collected, means that it is not usable.
-pub(crate) fn read(
-    root: &DeTable<'_>,
-    faults: &Faults,
-    outside: Outside<'_>,
-    callers: Callers,
-) -> Option<File> {
+/// Reads the whole file. Where a fault was collected, what it is about is missing or a default.
+pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, callers: Callers) -> File {
     let names = Names::of(root);
     let mut section = Section::root(root, faults);
     let version = version(&mut section);
@@ -120,26 +115,17 @@ pub(crate) fn read(
     if callers == Callers::WithKey {
         any_key(&tenants, faults);
     }
-    Some(File {
-        version: version?,
-        server: server?,
-        residency,
-        providers,
-        deployments,
-        routes,
-        tenants,
-        ledger: ledger?,
-    })
+    File { version, server, residency, providers, deployments, routes, tenants, ledger }
 }
 
-fn version(section: &mut Section<'_>) -> Option<i64> {
-    let node = section.required("version", "1")?;
-    let version = node.whole(i64::MIN..=i64::MAX)?;
-    if version != VERSION {
+fn version(section: &mut Section<'_>) -> i64 {
+    if let Some(node) = section.required("version", "1")
+        && let Some(version) = node.whole(i64::MIN..=i64::MAX)
+        && version != VERSION
+    {
         node.fault(format!("version `{version}` of the schema is not known"), format!("write `{VERSION}`"));
-        return None;
     }
-    Some(version)
+    VERSION
 }
 
 /// Reads a table whose keys are names.

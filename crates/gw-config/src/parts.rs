@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use gw_adapters::Provider;
 use gw_exec::{Policy, PolicyConfig, Target, TenantPolicy};
 use gw_limits::Limits;
-use gw_types::{Clock, Deployment, DeploymentName, ProviderName, TenantId};
+use gw_types::{Clock, Deployment, DeploymentName, ManualClock, ProviderName, TenantId};
 
 pub(crate) use self::{limits::window, providers::transport};
 use crate::{
@@ -63,6 +63,32 @@ impl Parts {
             (Ok(_) | Err(()), Ok(_) | Err(()), _) => Err(config.diagnose(faults.into_list())),
         }
     }
+}
+
+/// Returns what single parts find in a file that has faults, so that one run shows them all.
+///
+/// Only what the rest of the file has no say in is looked at, and nothing that already has a fault: a fault that is
+/// merely the consequence of another one helps nobody.
+pub(crate) fn further_faults(config: &Config, known: &[Fault]) -> Vec<Fault> {
+    let faults = Faults::default();
+    // Nothing waits and nothing is timed, so any clock does.
+    let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+    providers::build(config, &clock, &faults);
+    routing::config(config, &faults);
+    keys::table(config, &faults);
+    let mut further = faults.into_list();
+    further.retain(|fault| !known.iter().any(|other| element(&other.path) == element(&fault.path)));
+    further
+}
+
+/// Returns the table that a path is in: `providers.up` of `providers.up.base_url`, `routes[0]` of `routes[0].match`.
+fn element(path: &str) -> &str {
+    let end = if path.starts_with("routes[") {
+        path.find('.')
+    } else {
+        path.match_indices('.').nth(1).map(|(at, _)| at)
+    };
+    path.get(..end.unwrap_or(path.len())).unwrap_or(path)
 }
 
 fn targets(config: &Config, built: &providers::Built) -> Vec<Target> {

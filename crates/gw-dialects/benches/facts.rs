@@ -37,20 +37,20 @@ fn answer() -> Bytes {
     Bytes::from(format!("{head}{text}{tail}"))
 }
 
-fn read(bencher: Bencher<'_, '_>, body: Bytes) {
+fn read(bencher: Bencher<'_, '_>, body: &Bytes) {
     bencher
         .counter(BytesCount::new(body.len()))
-        .bench_local(|| read_chat(&body).expect("the request is sound"));
+        .bench_local(|| read_chat(body).expect("the request is sound"));
 }
 
 #[divan::bench]
 fn read_chat_645_bytes(bencher: Bencher<'_, '_>) {
-    read(bencher, request());
+    read(bencher, &request());
 }
 
 #[divan::bench]
 fn read_chat_76_kb(bencher: Bencher<'_, '_>) {
-    read(bencher, large_request());
+    read(bencher, &large_request());
 }
 
 fn rewrite(bencher: Bencher<'_, '_>, body: Bytes, ask_usage: bool) {

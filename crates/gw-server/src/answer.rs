@@ -16,7 +16,13 @@ use http::{
 };
 use http_body::{Body, Frame, SizeHint};
 
-use crate::{events::Events, line::InFlight, refusal::Refusal, retry};
+use crate::{
+    events::Events,
+    line::InFlight,
+    refusal::Refusal,
+    retry,
+    stream_task::{self, WaitsFor},
+};
 
 /// A response of gw.
 pub(crate) type Answer = Response<AnswerBody>;
@@ -71,6 +77,7 @@ impl Body for AnswerBody {
             }
             Kind::Events(events) => events.poll_next(cx),
         };
+        stream_task::note(if next.is_ready() { WaitsFor::Client } else { WaitsFor::Provider });
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 

@@ -7,13 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use hyper::{rt::Executor, service::service_fn};
+use hyper::service::service_fn;
 use hyper_util::{
     rt::TokioTimer,
     server::conn::auto::{Builder, Connection},
 };
-use parking_lot::Mutex;
-use tokio::{net::TcpStream, task::JoinSet};
+use tokio::net::TcpStream;
 
 use crate::{
     app::{App, BUFFER_BYTES_MAX},
@@ -21,6 +20,7 @@ use crate::{
     lifecycle::Phase,
     line::Line,
     service::{self, Plane},
+    stream_task::StreamTasks,
 };
 
 /// Requests at once on one connection of HTTP/2.
@@ -37,7 +37,7 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, from_l
     }
     let line = Arc::new(Line::new(Arc::clone(&app), from_loopback));
     let io = ClientIo::new(stream, Arc::clone(&line));
-    let builder = builder(StreamTasks { app: Arc::clone(&app), tasks: Arc::default() });
+    let builder = builder(StreamTasks::new(Arc::clone(&app)));
     let service = service_fn(move |request| {
         let answer = service::answer(Arc::clone(&line), plane, request);
         async { Ok::<_, Infallible>(answer.await) }
@@ -73,37 +73,4 @@ fn builder(tasks: StreamTasks) -> Builder<StreamTasks> {
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(u32::try_from(BUFFER_BYTES_MAX).unwrap_or(u32::MAX));
     builder
-}
-
-/// Runs the requests of one HTTP/2 connection, and ends them with it.
-#[derive(Clone, Debug)]
-struct StreamTasks {
-    app: Arc<App>,
-    tasks: Arc<Mutex<JoinSet<()>>>,
-}
-
-impl<F> Executor<F> for StreamTasks
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        let app = Arc::clone(&self.app);
-        let mut tasks = self.tasks.lock();
-        // At most as many as there are streams, so the set cannot grow without bound.
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
-            let mut stream = pin!(stream);
-            let mut closing = pin!(app.lifecycle.closing());
-            let mut registered = false;
-            poll_fn(|cx| {
-                // Only a wake-up: the request itself looks at the phase.
-                if !registered {
-                    registered = true;
-                    let _ = closing.as_mut().poll(cx);
-                }
-                stream.as_mut().poll(cx)
-            })
-            .await;
-        });
-    }
 }

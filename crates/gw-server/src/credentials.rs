@@ -1,10 +1,7 @@
 //! The key that a caller presents.
 
 use gw_types::Secret;
-use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{AUTHORIZATION, GetAll},
-};
+use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 
 use crate::refusal::Refusal;
 
@@ -16,16 +13,16 @@ const SCHEME: &str = "bearer";
 /// # Errors
 /// Two of the same header: which one counts would be a guess, and another hop may guess otherwise.
 pub(crate) fn presented(headers: &HeaderMap) -> Result<Option<Secret>, Refusal> {
-    let authorization = only(headers.get_all(AUTHORIZATION))?;
-    let api_key = only(headers.get_all(&X_API_KEY))?;
+    let authorization = only(headers, &AUTHORIZATION)?;
+    let api_key = only(headers, &X_API_KEY)?;
     Ok(authorization
         .and_then(bearer)
         .or_else(|| api_key.and_then(|value| value.to_str().ok()))
         .and_then(Secret::new))
 }
 
-fn only<'a>(values: GetAll<'a, HeaderValue>) -> Result<Option<&'a HeaderValue>, Refusal> {
-    let mut values = values.iter();
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refusal> {
+    let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (first, None) => Ok(first),
         (_, Some(_)) => Err(Refusal::ambiguous_key()),

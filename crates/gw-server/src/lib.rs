@@ -39,6 +39,7 @@ mod rfc3339;
 mod server;
 mod service;
 mod stamp;
+mod stream_task;
 mod timer;
 
 pub use self::{

@@ -12,7 +12,7 @@ fn toml() -> Toml {
         .scripted("busy", &["429"])
         .scripted("down", &["503"])
         .scripted("filter", &["400 code=content_filter"])
-        .scripted("silent", &["hang"])
+        .scripted_with("silent", &["hang"], "attempt_timeout_ms = 200")
         .scripted("broken", &["truncate"])
         .route_with("ok", &["up"], "cache = { exact = true }")
         .route("falls-over", &["busy", "up"])
@@ -44,10 +44,9 @@ async fn i12_every_way_out_leaves_exactly_one_record() {
         ("nobody-knows", Outcome::Refused, ErrorKind::UnknownModel),
         ("down", Outcome::Failed, ErrorKind::ProviderUnavailable),
         ("filter", Outcome::of(ErrorKind::ContentFiltered), ErrorKind::ContentFiltered),
-        ("silent", Outcome::Failed, ErrorKind::DeadlineExceeded),
+        ("silent", Outcome::Failed, ErrorKind::ProviderTimeout),
     ] {
-        let short = ask(model).context(|context| context.deadline = Some(Duration::from_millis(200)));
-        assert_eq!(house.ask(&short).await.unwrap_err().error.kind(), kind, "{model}");
+        assert_eq!(house.ask(&ask(model)).await.unwrap_err().error.kind(), kind, "{model}");
         expected.push((outcome, Some(kind)));
     }
     house.tell(&ask("broken")).await.unwrap();

@@ -107,6 +107,20 @@ fn a_file_admits_its_keys_and_nobody_else() {
 }
 
 #[test]
+fn any_model_is_passed_on_by_the_name_that_was_asked_for() {
+    run(async {
+        let text = budgeted("none")
+            .replace("model = \"m\"", "model = \"*\"")
+            .replace("models = [\"m\"]", "models = [\"x-*\"]");
+        let composition = build(&parse(&text, "gw.toml")).await;
+        let reply = ask(&composition, &identity("a"), "x-1").await.unwrap();
+        let Body::Raw(raw) = &reply.body else { panic!("a provider's own bytes are expected") };
+        let answer: serde_json::Value = serde_json::from_slice(raw).unwrap();
+        assert_eq!(answer["model"], "x-1");
+    });
+}
+
+#[test]
 fn spend_is_restored_from_the_ledger() {
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().join("gw.toml");

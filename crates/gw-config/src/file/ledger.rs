@@ -27,19 +27,18 @@ pub(crate) enum Store {
 const STORE: &str = "gw.db";
 
 /// Reads the table; an absent one is all defaults.
-pub(super) fn read(node: Option<Node<'_>>) -> Option<LedgerEntry> {
+pub(super) fn read(node: Option<Node<'_>>) -> LedgerEntry {
     let default = |span| Located::new(Store::Sqlite(STORE.to_owned()), span);
-    let Some(node) = node else { return Some(LedgerEntry { store: default(Span::default()) }) };
-    let mut section = node.section()?;
-    let store = match section.optional("store") {
-        Some(node) => store(&node),
-        None => Some(default(section.at())),
+    let Some(mut section) = node.and_then(|node| node.section()) else {
+        return LedgerEntry { store: default(Span::default()) };
     };
+    let store =
+        section.optional("store").and_then(|node| store(&node)).unwrap_or_else(|| default(section.at()));
     if let Some(node) = section.optional("durability") {
         node.choice_so_far("durability", &[("none", ())], &["process", "power"]);
     }
     section.finish();
-    Some(LedgerEntry { store: store? })
+    LedgerEntry { store }
 }
 
 fn store(node: &Node<'_>) -> Option<Located<Store>> {

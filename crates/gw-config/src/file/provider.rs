@@ -156,7 +156,10 @@ pub(super) fn read(node: &Node<'_>, outside: Outside<'_>) -> Option<ProviderEntr
             scripted(&mut section).map(ProviderEntry::Scripted)
         }
         None => {
-            // What else stands here belongs to a kind that is not known: only names can be checked.
+            // The kind is not known, so no key is out of place; what a value is can be checked all the same.
+            section.optional("api_key").and_then(|node| outside.secret(&node));
+            headers(&mut section, outside);
+            transport(&mut section);
             for key in HTTP_KEYS.into_iter().chain(SCRIPT_KEYS) {
                 section.optional(key);
             }

@@ -14,8 +14,12 @@ use crate::{
 /// `[[routes]]`, defaults filled in.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RouteEntry {
+    /// Its place in the file, from 0.
+    #[serde(skip)]
+    pub(crate) index: usize,
     pub(crate) name: RouteName,
     pub(crate) priority: i32,
+    #[serde(rename = "match")]
     pub(crate) matches: MatchEntry,
     pub(crate) deployments: Vec<Located<DeploymentName>>,
     pub(crate) cache: Option<CacheEntry>,
@@ -72,14 +76,19 @@ pub(super) fn read_all(root: &mut Section<'_>, names: &Names) -> Vec<Located<Rou
     let nodes = root.required("routes", remedy).and_then(|node| node.filled_list()).unwrap_or_default();
     let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     let mut routes = Vec::new();
-    for node in &nodes {
-        let Some(route) = read(node, names, &mut seen) else { continue };
+    for (index, node) in nodes.iter().enumerate() {
+        let Some(route) = read(node, index, names, &mut seen) else { continue };
         routes.push(Located::new(route, node.span()));
     }
     routes
 }
 
-fn read(node: &Node<'_>, names: &Names, seen: &mut BTreeMap<String, Span>) -> Option<RouteEntry> {
+fn read(
+    node: &Node<'_>,
+    index: usize,
+    names: &Names,
+    seen: &mut BTreeMap<String, Span>,
+) -> Option<RouteEntry> {
     let mut section = node.section()?;
     let name = section.required("name", "\"NAME\"").and_then(|node| unique(&node, seen));
     let priority = section
@@ -102,6 +111,7 @@ fn read(node: &Node<'_>, names: &Names, seen: &mut BTreeMap<String, Span>) -> Op
     let max_attempts = section.positive("max_attempts", ATTEMPTS_MAX).unwrap_or(ATTEMPTS);
     section.finish();
     Some(RouteEntry {
+        index,
         name: name?,
         priority: priority.unwrap_or(PRIORITY),
         matches,

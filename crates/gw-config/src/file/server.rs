@@ -1,6 +1,9 @@
 //! `[server]`: addresses, bounds and times of the ingress.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -11,8 +14,8 @@ use crate::{
     source::{Located, Span},
 };
 
-const LISTEN: &str = "127.0.0.1:8080";
-const ADMIN_LISTEN: &str = "127.0.0.1:8081";
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+const ADMIN_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8081);
 
 /// `[server]`, defaults filled in.
 #[derive(Clone, Debug, Serialize)]
@@ -38,17 +41,13 @@ pub(crate) struct ServerEntry {
 }
 
 /// Reads the table; an absent one is all defaults.
-pub(super) fn read(
-    section: Option<Section<'_>>,
-    faults: &Faults,
-    outside: Outside<'_>,
-) -> Option<ServerEntry> {
+pub(super) fn read(section: Option<Section<'_>>, faults: &Faults, outside: Outside<'_>) -> ServerEntry {
     let mut section = section.unwrap_or_else(|| Section::absent("server", faults));
     let max_deadline = section.millis("max_deadline_ms");
     let default_deadline = section.optional("default_deadline_ms");
     let entry = ServerEntry {
-        listen: address(&mut section, "listen", LISTEN)?,
-        admin_listen: address(&mut section, "admin_listen", ADMIN_LISTEN)?,
+        listen: address(&mut section, "listen", LISTEN),
+        admin_listen: address(&mut section, "admin_listen", ADMIN_LISTEN),
         max_body_bytes: section
             .count("max_body_bytes", 1_024..=1_073_741_824)
             .and_then(|bytes| usize::try_from(bytes).ok())
@@ -68,7 +67,7 @@ pub(super) fn read(
     let admin_keys_written = section.optional("admin_keys").is_some();
     section.finish();
     check_addresses(&entry, admin_keys_written, faults);
-    Some(entry)
+    entry
 }
 
 /// The longest deadline that a request may ask for, where the file names none.
@@ -90,18 +89,19 @@ fn deadline(node: Option<&Node<'_>>, most: Option<Duration>) -> Duration {
     written.unwrap_or(default)
 }
 
-fn address(section: &mut Section<'_>, key: &'static str, default: &str) -> Option<Located<SocketAddr>> {
+fn address(section: &mut Section<'_>, key: &'static str, default: SocketAddr) -> Located<SocketAddr> {
     let Some(node) = section.optional(key) else {
-        return default.parse().ok().map(|address| Located::new(address, Span::default()));
+        return Located::new(default, Span::default());
     };
-    let fallback = Located::new(SocketAddr::from(([127, 0, 0, 1], 0)), node.span());
-    let Some(text) = node.text() else { return Some(fallback) };
+    // Port 0 clashes with nothing, so that a fault here makes no other one.
+    let fallback = Located::new(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), node.span());
+    let Some(text) = node.text() else { return fallback };
     let Ok(address) = text.parse() else {
         let message = format!("`{}` is no address: `{}`", node.path(), crate::reader::quotable(text));
         node.fault(message, format!("write an IP address and a port, such as `\"{default}\"`"));
-        return Some(fallback);
+        return fallback;
     };
-    Some(Located::new(address, node.span()))
+    Located::new(address, node.span())
 }
 
 fn admin_keys(section: &mut Section<'_>, outside: Outside<'_>) -> Vec<Located<FoundSecret>> {

@@ -29,6 +29,7 @@ pub(crate) struct TenantEntry {
 /// `budget`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct BudgetEntry {
+    #[serde(rename = "limit_pico")]
     pub(crate) limit: Money,
     pub(crate) window: WindowEntry,
 }

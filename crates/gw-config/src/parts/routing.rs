@@ -14,9 +14,8 @@ use crate::{
 };
 
 pub(super) fn config(config: &Config, faults: &Faults) -> RoutingConfig {
-    let routes = config.file.routes.iter().enumerate();
     RoutingConfig {
-        routes: routes.map(|(at, route)| route_config(at, &route.value, faults)).collect(),
+        routes: config.file.routes.iter().map(|route| route_config(&route.value, faults)).collect(),
         residency: config
             .file
             .residency
@@ -26,18 +25,15 @@ pub(super) fn config(config: &Config, faults: &Faults) -> RoutingConfig {
     }
 }
 
-fn route_config(at: usize, route: &RouteEntry, faults: &Faults) -> RouteConfig {
+fn route_config(route: &RouteEntry, faults: &Faults) -> RouteConfig {
     let matches = &route.matches;
     let models = matches.models.iter().enumerate();
+    let path = |item: usize| format!("routes[{}].match.models[{item}]", route.index);
     RouteConfig {
         name: route.name.clone(),
         priority: route.priority,
         matches: RouteMatch {
-            models: models
-                .filter_map(|(item, model)| {
-                    pattern(&format!("routes[{at}].match.models[{item}]"), model, faults)
-                })
-                .collect(),
+            models: models.filter_map(|(item, model)| pattern(&path(item), model, faults)).collect(),
             task_classes: matches.task_classes.clone(),
             classifications: matches.classifications.clone(),
             tenants: matches.tenants.iter().map(|tenant| tenant.value.clone()).collect(),
@@ -60,8 +56,8 @@ fn pattern(path: &str, model: &Located<String>, faults: &Faults) -> Option<Model
 
 /// Returns what each route decides beside its chain.
 pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, RoutePolicy)> {
-    for (at, route) in config.file.routes.iter().enumerate() {
-        check_bound(at, &route.value, config, faults);
+    for route in &config.file.routes {
+        check_bound(&route.value, config, faults);
     }
     let policy = |route: &RouteEntry| RoutePolicy {
         cache: route.cache.as_ref().map(cache),
@@ -85,7 +81,7 @@ fn cache(entry: &CacheEntry) -> CachePolicy {
 }
 
 /// Refuses a bound that every deployment of the route must refuse in turn.
-fn check_bound(at: usize, route: &RouteEntry, config: &Config, faults: &Faults) {
+fn check_bound(route: &RouteEntry, config: &Config, faults: &Faults) {
     let Some(bound) = route.default_max_output_tokens else { return };
     let most = |name: &Located<gw_types::DeploymentName>| {
         let deployment = config.file.deployments.get(&name.value)?;
@@ -93,7 +89,7 @@ fn check_bound(at: usize, route: &RouteEntry, config: &Config, faults: &Faults) 
     };
     let most = route.deployments.iter().filter_map(most).max().unwrap_or(u64::MAX);
     if bound.value.get() > most {
-        let path = format!("routes[{at}].default_max_output_tokens");
+        let path = format!("routes[{}].default_max_output_tokens", route.index);
         let message = format!("`{path}` is above what any of its deployments may answer: `{}`", bound.value);
         faults.add(bound.span, &path, message, format!("write at most {most}"));
     }

@@ -149,6 +149,25 @@ fn faults_of_different_parts_are_found_in_one_run() {
 }
 
 #[test]
+fn faults_of_the_text_hide_no_fault_of_a_part() {
+    let text = changed("http://127.0.0.1:9/v1", "ftp://x")
+        .replace("models = [\"m\"]", "models = [\"*x\"]")
+        .replace("requests_per_minute = 600", "requests_per_minute = 0");
+    let found = check(&text, "gw.toml", &environment()).unwrap_err();
+    assert_eq!(found.iter().map(|fault| fault.line().unwrap()).collect::<Vec<_>>(), [9, 22, 28]);
+}
+
+#[test]
+fn a_fault_of_the_text_makes_no_further_one() {
+    let openai = "kind = \"openai\"\napi_key = { env = \"NOT_SET\" }\nhttp2 = false";
+    refuses(
+        "kind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\napi_key = { env = \"UP_KEY\" }\nhttp2 = false",
+        openai,
+        "9:19: environment variable `NOT_SET` is not set; set `NOT_SET`, or name another variable",
+    );
+}
+
+#[test]
 fn any_model_is_for_providers_that_take_the_name_in_the_body() {
     assert!(check(&changed("model = \"m\"", "model = \"*\""), "gw.toml", &environment()).is_ok());
     let azure = changed("model = \"m\"", "model = \"*\"").replace("openai-compatible", "azure-openai");

@@ -105,6 +105,8 @@ impl Verdict {
     fn of(status: u16, said: &Said) -> Self {
         match status {
             400 | 422 => Self::refused(said),
+            // OpenRouter says 403 where its moderation refuses a prompt.
+            403 if said.flagged => Self::filtered(said),
             401 | 403 => Self::credential(said),
             402 => Self::limited(said, "the provider's quota is used up", false),
             404 => Self::missing(said),
@@ -155,7 +157,7 @@ impl Verdict {
 
     fn refused(said: &Said) -> Self {
         if said.is_one_of(&FILTER_CODES) {
-            Self::new(ErrorKind::ContentFiltered, "the provider's content filter refused the request", said)
+            Self::filtered(said)
         } else if said.is_one_of(&CONTEXT_CODES) || said.mentions(&CONTEXT_PHRASES) {
             let message = "the request is longer than the model's context window";
             Self::new(ErrorKind::ContextLengthExceeded, message, said)
@@ -166,6 +168,10 @@ impl Verdict {
         } else {
             Self::new(ErrorKind::InvalidRequest, "the provider refused the request", said)
         }
+    }
+
+    fn filtered(said: &Said) -> Self {
+        Self::new(ErrorKind::ContentFiltered, "the provider's content filter refused the request", said)
     }
 
     /// The provider's type and code stay out: to the caller they would read as a fault of its own key.

@@ -15,6 +15,8 @@ pub(super) struct Said {
     param: Option<String>,
     /// The code inside Azure's `innererror`.
     pub(super) inner_code: Option<String>,
+    /// Whether OpenRouter's moderation flagged the prompt.
+    pub(super) flagged: bool,
     /// The HTTP status that the body itself names.
     pub(super) status: Option<u16>,
 }
@@ -47,6 +49,8 @@ impl Said {
         self.kind = self.kind.take().or_else(|| text(&object["type"]));
         self.param = self.param.take().or_else(|| text(&object["param"]));
         self.inner_code = self.inner_code.take().or_else(|| text(&object["innererror"]["code"]));
+        let metadata = &object["metadata"];
+        self.flagged |= metadata["flagged_input"].is_string() || metadata["reasons"].is_array();
         let code = &object["code"];
         let status = [code, &object["status_code"], &object["status"]].into_iter().find_map(status);
         self.status = self.status.or(status);

@@ -86,8 +86,8 @@ impl StreamDecoder {
     /// line still counts. After the end it is empty.
     ///
     /// # Errors
-    /// `StreamInterrupted`, if the answer is not complete. Where a last event came with it, the item carries that event and
-    /// the error in its facts instead.
+    /// `StreamInterrupted`, if the answer is not complete, or what an unfinished last event says is wrong. Where that event
+    /// brought anything else, the item carries it, and the error in its facts instead.
     pub fn end(&mut self) -> Result<StreamItem, GatewayError> {
         if self.ended {
             return Ok(StreamItem::default());
@@ -173,10 +173,8 @@ impl Reading {
         let Ok(text) = std::str::from_utf8(event.data) else {
             return Step::Failed(malformed("the provider's stream is not valid UTF-8"));
         };
-        if let Some((start, end)) = event.canonical
-            && let Some(bytes) = self.template.as_ref().and_then(|template| template.text_bytes(text))
-        {
-            item.relay(start..end, sink);
+        if let Some(bytes) = self.template.as_ref().and_then(|template| template.text_bytes(text)) {
+            item.put(&event, text, Edits::default(), sink);
             item.add(FrameFacts {
                 content_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
                 content_frames: u32::from(bytes > 0),
@@ -196,13 +194,10 @@ impl Reading {
             return Step::Failed(error);
         }
         if self.is_relayed(&chunk) {
-            match event.canonical {
-                Some((start, end)) if edits.is_empty() => {
-                    item.relay(start..end, sink);
-                    self.template = Template::of(text, &chunk);
-                }
-                Some(_) | None => item.frame(text, edits, sink),
+            if edits.is_empty() {
+                self.template = Template::of(text, &chunk);
             }
+            item.put(&event, text, edits, sink);
         }
         item.add(facts);
         Step::Next
@@ -293,6 +288,14 @@ impl Item {
 
     fn is_empty(&self) -> bool {
         self.run.is_empty() && self.framed.is_empty() && self.facts == FrameFacts::default()
+    }
+
+    /// Adds the bytes of an event: as they came if that is canonical and nothing is edited, else framed anew.
+    fn put(&mut self, event: &sse::Event<'_>, text: &str, edits: Edits<'_>, sink: &mut VecDeque<StreamItem>) {
+        match event.canonical {
+            Some((start, end)) if edits.is_empty() => self.relay(start..end, sink),
+            Some(_) | None => self.frame(text, edits, sink),
+        }
     }
 
     /// Adds an event as it came. Where it cannot be joined to what is there, that goes out first.

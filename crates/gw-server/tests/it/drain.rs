@@ -2,35 +2,10 @@
 
 use std::time::Duration;
 
-use gw_testkit::{FakeProvider, FakeStream, Fault, FaultScript, Step};
+use gw_testkit::{FakeStream, Fault, Step};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{
-    CONFIG, Running, ask, ask_stream, chat_request, connect, read_until, settle, start_with,
-};
-
-/// Starts a server whose model `held` is answered by a provider that waits for its gate.
-async fn start_held(faults: Fault) -> (Running, FakeProvider) {
-    let provider = FakeProvider::start(FaultScript::of(faults)).await.unwrap();
-    let config = format!(
-        "{CONFIG}\n[providers.fake]\nkind = \"openai-compatible\"\nbase_url = \"{}\"\n\n\
-         [deployments.held]\nprovider = \"fake\"\nmodel = \"m\"\nprice = \"free\"\n\n\
-         [[routes]]\nname = \"held\"\nmatch = {{ models = [\"held\"] }}\ndeployments = [\"held\"]\n",
-        provider.base_url()
-    );
-    let running = start_with(&config, |settings| {
-        settings.drain_grace = Duration::from_secs(5);
-        settings.drain_timeout = Duration::from_secs(20);
-    })
-    .await;
-    (running, provider)
-}
-
-fn chunk(content: &str) -> Step {
-    Step::event(&format!(
-        r#"{{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":null}}]}}"#
-    ))
-}
+use crate::support::{ask, ask_stream, chat_request, chunk, connect, read_until, settle, start_held};
 
 #[tokio::test]
 async fn reload_and_drain_leave_streams_and_counters_alone_the_phases_of_a_drain() {
@@ -121,12 +96,12 @@ async fn a_client_that_leaves_cancels_the_provider() {
     streaming.write_all(chat_request("", &ask_stream("held")).as_bytes()).await.unwrap();
     read_until(&mut streaming, "first").await;
     drop(streaming);
-    let mut outcome = String::new();
-    while outcome.is_empty() {
+    let outcome = loop {
         settle().await;
-        let page = running.admin("/admin/v1/records").await.json();
-        outcome = page["records"][0]["outcome"].as_str().unwrap_or_default().to_owned();
-    }
+        if let Some(outcome) = running.newest_outcome().await {
+            break outcome;
+        }
+    };
     assert_eq!(outcome, "cancelled");
     drop(provider);
 }

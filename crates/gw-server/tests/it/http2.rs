@@ -1,11 +1,13 @@
 //! HTTP/2 with prior knowledge.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, client::conn::http2, header::AUTHORIZATION};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use crate::support::{CONFIG, KEY, Running, ask, ask_stream, connect, start};
+use crate::support::{CONFIG, KEY, Running, ask, ask_stream, connect, settle, start};
 
 async fn chat(running: &Running, key: &str, body: String) -> (u16, String) {
     let io = TokioIo::new(connect(running.data).await);
@@ -41,4 +43,25 @@ async fn every_spelling_of_a_route_needs_credentials_over_http2_too() {
     let (status, body) = chat(&running, "unknown", ask("echo")).await;
     assert_eq!(status, 401);
     assert!(body.contains("authentication_error"), "{body}");
+}
+
+#[tokio::test]
+async fn slow_reader_pushes_back_on_the_upstream_a_stream_without_window_is_given_up() {
+    let running = start(CONFIG).await;
+    let io = TokioIo::new(connect(running.data).await);
+    let (mut client, connection) =
+        http2::Builder::new(TokioExecutor::new()).initial_stream_window_size(16).handshake(io).await.unwrap();
+    let driver = tokio::spawn(connection);
+    let request = Request::post("http://gw/v1/chat/completions")
+        .header(AUTHORIZATION, format!("Bearer {KEY}"))
+        .body(Full::new(Bytes::from(ask_stream("echo"))))
+        .unwrap();
+    let answer = client.send_request(request).await.unwrap();
+    settle().await;
+    assert_eq!(running.newest_outcome().await, None);
+    running.clock.advance(Duration::from_secs(10));
+    settle().await;
+    assert_eq!(running.newest_outcome().await.as_deref(), Some("cancelled"));
+    assert!(answer.into_body().collect().await.is_err());
+    driver.abort();
 }

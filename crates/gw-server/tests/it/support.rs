@@ -1,9 +1,10 @@
 //! A running server, and a client that writes and reads bytes.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use gw_config::{Composition, Config, FixedEnvironment, Seams, ServerSettings};
 use gw_server::{Listeners, Metrics, MetricsLedger, Server, ServerParts};
+use gw_testkit::{FakeProvider, Fault, FaultScript, Step};
 use gw_types::{ManualClock, SeededRandom, SequentialIds, UtcTime};
 use serde_json::Value;
 use tokio::{
@@ -176,10 +177,40 @@ impl Running {
         .await
     }
 
+    /// Returns how the newest request ended, if it has.
+    pub(crate) async fn newest_outcome(&self) -> Option<String> {
+        let page = self.admin("/admin/v1/records?limit=1").await.json();
+        page["records"][0]["outcome"].as_str().map(str::to_owned)
+    }
+
     /// Sends a GET to the admin plane, without a key.
     pub(crate) async fn admin(&self, path: &str) -> Reply {
         exchange(self.admin, &format!("GET {path} HTTP/1.1\r\nhost: gw\r\n\r\n")).await
     }
+}
+
+/// Starts a server whose model `held` is answered by a provider that waits for its gate.
+pub(crate) async fn start_held(faults: Fault) -> (Running, FakeProvider) {
+    let provider = FakeProvider::start(FaultScript::of(faults)).await.unwrap();
+    let config = format!(
+        "{CONFIG}\n[providers.fake]\nkind = \"openai-compatible\"\nbase_url = \"{}\"\n\n\
+         [deployments.held]\nprovider = \"fake\"\nmodel = \"m\"\nprice = \"free\"\n\n\
+         [[routes]]\nname = \"held\"\nmatch = {{ models = [\"held\"] }}\ndeployments = [\"held\"]\n",
+        provider.base_url()
+    );
+    let running = start_with(&config, |settings| {
+        settings.drain_grace = Duration::from_secs(5);
+        settings.drain_timeout = Duration::from_secs(20);
+    })
+    .await;
+    (running, provider)
+}
+
+/// Returns a step that streams a piece of text.
+pub(crate) fn chunk(content: &str) -> Step {
+    Step::event(&format!(
+        r#"{{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{{"index":0,"delta":{{"content":"{content}"}},"finish_reason":null}}]}}"#
+    ))
 }
 
 /// Returns a chat request as bytes.

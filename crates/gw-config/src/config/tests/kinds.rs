@@ -33,6 +33,7 @@ fn numbers_are_whole_and_in_range() {
     number("[]", &format!("a list, not a whole number; {range}"));
     number("{}", &format!("a table, not a whole number; {range}"));
     accepts("= 600", "= 6_0_0", "\"requests_per_minute\": 600");
+    accepts("50_000_000", "1_000_000_000_000_000", "\"limit_pico\": 1000000000000000000000");
     accepts("= 600", "= 0b11", "\"requests_per_minute\": 3");
 }
 

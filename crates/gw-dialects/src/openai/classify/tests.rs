@@ -69,6 +69,19 @@ fn bodies_refine_a_400() {
 }
 
 #[test]
+fn content_filter_refusal_is_final() {
+    let body = r#"{"error":{"message":"filtered","type":"invalid_request_error","code":"content_policy_violation"}}"#;
+    let error = read(400, &[], body);
+    assert_eq!((error.kind(), error.may_retry()), (ErrorKind::ContentFiltered, false));
+    assert_eq!(error.kind().falls_over(), gw_types::FallOver::Never);
+    assert_eq!(error.kind().harms_health(), gw_types::Health::Harmless);
+    assert_eq!(error.openai_code(), Some("content_policy_violation"));
+    let moderated =
+        r#"{"error":{"code":403,"message":"m","metadata":{"reasons":["x"],"flagged_input":"y"}}}"#;
+    check(403, moderated, ErrorKind::ContentFiltered);
+}
+
+#[test]
 fn what_waiting_does_not_heal_is_not_repeated() {
     not_again(402, r#"{"error":{"message":"Insufficient credits.","code":402}}"#);
     not_again(429, r#"{"error":{"message":"m","type":"insufficient_quota"}}"#);
