@@ -89,15 +89,15 @@ impl Attempts<'_> {
             }
             // A waiting retry has given its slots back; without new ones its last error stands.
             if flight.held.deployment_slot.is_none() {
-                match flight.state.limits.deployment(&target.deployment.name).map(|slots| slots.try_acquire())
-                {
+                let slots = flight.policy.target_state(self.chain[position]).slots.as_ref();
+                match slots.map(|slots| slots.try_acquire()) {
                     Some(Ok(slot)) => flight.held.deployment_slot = Some(slot),
                     Some(Err(error)) => return Err(CandidateEnd::Unavailable(error)),
                     None => {}
                 }
             }
             let outcome = self.attempt(flight, position, target).await;
-            let budget = flight.state.retries.deployment(&target.deployment.name);
+            let budget = Arc::clone(&flight.policy.target_state(self.chain[position]).retries);
             let error = match outcome {
                 Ok(served) => {
                     budget.succeeded();

@@ -10,7 +10,7 @@ use gw_types::{
 
 use crate::{
     estimate,
-    policy::{Policy, Target},
+    pinned::Pinned,
     reply::{Failure, ReplyHead},
     state::State,
 };
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) state: Arc<State>,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy: Arc<Pinned>,
     pub(crate) limits: Arc<TenantLimits>,
     pub(crate) arrived: MonoTime,
     pub(crate) deadline: MonoTime,
@@ -82,7 +82,7 @@ struct Sunk {
 impl Flight {
     pub(crate) fn new(
         state: Arc<State>,
-        policy: Arc<Policy>,
+        policy: Arc<Pinned>,
         limits: Arc<TenantLimits>,
         identity: &KeyIdentity,
         place: LedgerPlace,
@@ -281,7 +281,7 @@ impl Flight {
             attempt.error = record.error;
         }
         if let Some((usage, target)) = self.charged_usage() {
-            self.price(record, usage, &self.policy.target(target).clone());
+            self.price(record, usage, target);
         }
         self.settle(record, now);
         record.latency = self.latency(now);
@@ -311,9 +311,9 @@ impl Flight {
         estimate::cut_usage(self.estimated_input, self.output_bound.unwrap_or_default())
     }
 
-    fn price(&self, record: &mut AccountingRecord, usage: Usage, target: &Target) {
+    fn price(&self, record: &mut AccountingRecord, usage: Usage, target: usize) {
         record.usage = usage;
-        if let Ok(cost) = target.deployment.pricing.cost(&usage) {
+        if let Ok(cost) = self.policy.target(target).deployment.pricing.cost(&usage) {
             record.cost = cost.money;
             record.priced_by_fallback = cost.by_fallback;
         }

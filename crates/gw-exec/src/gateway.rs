@@ -11,6 +11,7 @@ use gw_types::{
 
 use crate::{
     flight::Flight,
+    pinned::Pinned,
     pipeline::{self, Answered},
     policy::Policy,
     relay::{Collecting, Relay},
@@ -22,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Gateway {
     state: Arc<State>,
-    policy: ArcSwap<Policy>,
+    policy: ArcSwap<Pinned>,
 }
 
 /// A caller who was let in: a place in the ledger, a pinned policy, an arrival time.
@@ -49,17 +50,19 @@ impl Admitted {
 impl Gateway {
     /// Returns a gateway over the state, with its first policy.
     pub fn new(state: StateConfig, policy: Policy) -> Self {
-        Self { state: Arc::new(State::new(state)), policy: ArcSwap::from_pointee(policy) }
+        let state = State::new(state);
+        let policy = ArcSwap::from_pointee(Pinned::new(policy, &state));
+        Self { state: Arc::new(state), policy }
     }
 
     /// Puts another policy in force. Requests in flight keep the one they began with; state is kept.
     pub fn reload(&self, policy: Policy) {
-        self.policy.store(Arc::new(policy));
+        self.policy.store(Arc::new(Pinned::new(policy, &self.state)));
     }
 
     /// Returns the policy of the moment.
     pub fn policy(&self) -> Arc<Policy> {
-        self.policy.load_full()
+        Arc::clone(self.policy.load().policy())
     }
 
     /// Returns the source of time.
@@ -89,9 +92,7 @@ impl Gateway {
     /// `Overloaded` if the ledger's queue is full; `Forbidden` if the tenant is not in the configuration any more.
     pub fn admit(&self, identity: &KeyIdentity) -> Result<Admitted, GatewayError> {
         let policy = self.policy.load_full();
-        let limits =
-            self.state.limits.tenant(&identity.tenant).filter(|_| policy.tenant(&identity.tenant).is_some());
-        let limits = limits.ok_or_else(|| {
+        let limits = policy.limits(&identity.tenant).map(Arc::clone).ok_or_else(|| {
             GatewayError::new(ErrorKind::Forbidden, "the key's tenant is not in the configuration any more")
         })?;
         let place = LedgerPlace::take(Arc::clone(&self.state.ledger))?;

@@ -21,6 +21,7 @@ mod estimate;
 mod flight;
 mod gateway;
 mod opening;
+mod pinned;
 mod pipeline;
 mod policy;
 mod relay;
