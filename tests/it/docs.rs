@@ -38,16 +38,20 @@ fn everything_named(text: &str) -> impl Environment {
         let after = text.split(&before).skip(1);
         after.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
     };
-    let environment = named("env")
+    let environment = named("env").iter().fold(FixedEnvironment::new(), |environment, name| {
+        environment.with_var(name, &format!("value-of-{name}"))
+    });
+    named("file")
         .iter()
-        .fold(FixedEnvironment::new(), |environment, name| environment.with_var(name, &format!("value-of-{name}")));
-    named("file").iter().fold(environment, |environment, path| environment.with_file(path, b"value-of-a-file"))
+        .fold(environment, |environment, path| environment.with_file(path, b"value-of-a-file"))
 }
 
 /// Checks every whole configuration in the text; returns how many there were.
 fn check(place: &str, text: &str) -> usize {
-    let configurations: Vec<_> =
-        blocks(text, "toml").into_iter().filter(|block| block.trim_start().starts_with("version = 1")).collect();
+    let configurations: Vec<_> = blocks(text, "toml")
+        .into_iter()
+        .filter(|block| block.trim_start().starts_with("version = 1"))
+        .collect();
     for block in &configurations {
         if let Err(faults) = gw_config::check(block, place, &everything_named(block)) {
             panic!("an example of {place} does not check: {faults}\n{block}");

@@ -11,13 +11,13 @@ mod toml;
 
 pub(crate) use self::{
     asking::{Ask, chat, key_of},
-    client::{Answer, Call, Streamed},
+    client::{Answer, Call},
     gateway::{Gw, metric, series},
-    house::{Given, House, PausedClock, Told, cost_by},
+    house::{House, cost_by},
     process::{Program, run_gw},
     raw::{Raw, raw_chat},
     sse::{Events, said},
-    toml::{ALL_CAPABILITIES, Toml},
+    toml::Toml,
 };
 
 use std::{future::Future, time::Duration};

@@ -124,6 +124,13 @@ impl GatewayError {
         self
     }
 
+    /// Takes the mark of [`GatewayError::ambiguous`] back: for a request that changes nothing it is no news.
+    #[must_use]
+    pub fn unambiguous(mut self) -> Self {
+        self.facts.ambiguous = false;
+        self
+    }
+
     /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.facts.kind

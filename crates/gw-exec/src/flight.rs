@@ -239,7 +239,8 @@ impl Flight {
 
     /// Ends the request with an error: settles, leaves the record, and returns what the caller sees.
     pub(crate) async fn fail(mut self, error: GatewayError, side_effecting: bool) -> Failure {
-        let outcome = if side_effecting { error.outcome() } else { Outcome::of(error.kind()) };
+        let error = if side_effecting { error } else { error.unambiguous() };
+        let outcome = error.outcome();
         let mut head = self.head(outcome);
         let receipt = self.close(outcome, Some(&error));
         head.refresh(&self);

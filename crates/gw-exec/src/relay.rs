@@ -187,8 +187,8 @@ impl Relay {
     }
 
     fn fail(&mut self, error: GatewayError) {
-        let outcome = if self.side_effecting { error.outcome() } else { Outcome::of(error.kind()) };
-        self.end(outcome, RelayItem::Failed(error));
+        let error = if self.side_effecting { error } else { error.unambiguous() };
+        self.end(error.outcome(), RelayItem::Failed(error));
     }
 
     /// Cancels what is left of the call, settles and leaves the record; the last item waits for the receipt.

@@ -1,6 +1,6 @@
 //! Kind `caching`.
 
-use gw_testkit::{FakeChat, FakeProvider, ok};
+use gw_testkit::{FakeProvider, ok};
 use gw_types::CacheState;
 use http::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::{Ask, Gw, House, Toml, chat, key_of};
 
 /// An upstream whose answers number its calls.
 async fn counter() -> FakeProvider {
-    FakeProvider::start_with(|call| FakeChat::from(ok(&format!("answer {}", call.number))).into()).await.unwrap()
+    FakeProvider::start_with(|call| ok(&format!("answer {}", call.number)).into()).await.unwrap()
 }
 
 #[tokio::test]
@@ -54,8 +54,16 @@ async fn cache_never_crosses_tenants() {
 async fn cache_never_crosses_tenants_whose_names_run_into_each_other() {
     let scripted = |toml: Toml| toml.scripted("up", &["ok text=one", "ok text=two", "ok text=three"]);
     let toml = scripted(Toml::new())
-        .route_with("b:c", &["up"], "match = { models = [\"m\"], tenants = [\"a\"] }\ncache = { exact = true }")
-        .route_with("c", &["up"], "match = { models = [\"m\"], tenants = [\"a:b\"] }\ncache = { exact = true }")
+        .route_with(
+            "b:c",
+            &["up"],
+            "match = { models = [\"m\"], tenants = [\"a\"] }\ncache = { exact = true }",
+        )
+        .route_with(
+            "c",
+            &["up"],
+            "match = { models = [\"m\"], tenants = [\"a:b\"] }\ncache = { exact = true }",
+        )
         .tenant("a", "")
         .part("[tenants.\"a:b\"]\nkeys = [{ name = \"dev\", secret = { env = \"KEY_AB\" } }]")
         .var("KEY_AB", "another-key");
@@ -81,7 +89,8 @@ fn changed() -> Vec<(&'static str, Value)> {
         let parts = json!([{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": url}}]);
         json!([{"role": "user", "content": parts}])
     };
-    let (system, user) = (json!({"role": "system", "content": "be brief"}), json!({"role": "user", "content": "hi"}));
+    let (system, user) =
+        (json!({"role": "system", "content": "be brief"}), json!({"role": "user", "content": "hi"}));
     vec![
         ("max_tokens", with("max_tokens", json!(16))),
         ("top_p", with("top_p", json!(0.5))),
@@ -109,7 +118,11 @@ async fn exact() -> (FakeProvider, Toml) {
     let provider = counter().await;
     let toml = Toml::new()
         .upstream("up", &provider)
-        .route_with("m", &["up"], "match = { models = [\"m\", \"alias\"] }\ncache = { exact = true, temperature = \"zero\" }")
+        .route_with(
+            "m",
+            &["up"],
+            "match = { models = [\"m\", \"alias\"] }\ncache = { exact = true, temperature = \"zero\" }",
+        )
         .tenant("a", "");
     (provider, toml)
 }
@@ -134,8 +147,14 @@ async fn exact_key_covers_everything_that_changes_the_answer() {
     }
     let calls = provider.calls().len();
     for (what, body) in [
-        ("another order of the keys", r#"{"messages":[{"content":"hi","role":"user"}],"temperature":0,"model":"m"}"#),
-        ("white space", "{ \"model\" : \"m\",\n\"temperature\":\t0, \"messages\":[ {\"role\":\"user\",\"content\":\"hi\"} ] }\n"),
+        (
+            "another order of the keys",
+            r#"{"messages":[{"content":"hi","role":"user"}],"temperature":0,"model":"m"}"#,
+        ),
+        (
+            "white space",
+            "{ \"model\" : \"m\",\n\"temperature\":\t0, \"messages\":[ {\"role\":\"user\",\"content\":\"hi\"} ] }\n",
+        ),
         ("temperature 0.0", r#"{"model":"m","temperature":0.0,"messages":[{"role":"user","content":"hi"}]}"#),
         ("escapes", r#"{"model":"m","temperature":0,"messages":[{"role":"user","content":"h\u0069"}]}"#),
     ] {
@@ -152,7 +171,8 @@ async fn exact_key_covers_everything_that_changes_the_answer() {
         let answer = call.header("x-gw-cache", control).send().await;
         assert_eq!((answer.status, answer.header("x-gw-cache")), (200, cache), "{control}");
     }
-    let call = gw.call(Method::POST, "/v1/chat/completions").key(&key_of("a")).bytes(base.replace("hi", "ho"));
+    let call =
+        gw.call(Method::POST, "/v1/chat/completions").key(&key_of("a")).bytes(base.replace("hi", "ho"));
     let answer = call.header("x-gw-cache", "only-if-cached").send().await;
     assert_eq!((answer.status, answer.error()["code"].as_str()), (504, Some("not_cached")));
 }

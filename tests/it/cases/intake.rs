@@ -7,7 +7,8 @@ use gw_testkit::{FakeProvider, FaultScript};
 use crate::support::{Gw, Raw, Toml, chat, key_of, metric, within};
 
 /// Limits that a test can wait for; nothing else of it takes a tenth of them.
-const LIMITS: &str = "max_body_bytes = 1_048_576\nheader_timeout_ms = 500\nbody_timeout_ms = 700\nmax_connections = 40";
+const LIMITS: &str =
+    "max_body_bytes = 1_048_576\nheader_timeout_ms = 500\nbody_timeout_ms = 700\nmax_connections = 40";
 
 async fn house() -> (FakeProvider, Gw) {
     let provider = FakeProvider::start(FaultScript::default()).await.unwrap();
@@ -101,7 +102,11 @@ async fn request_intake_is_bounded_in_time() {
     assert_eq!(refusals(&gw, "body_timeout").await, 1);
     assert!(refusals(&gw, "head_timeout").await >= 2);
     let record = &gw.records(1).await[0];
-    assert_eq!((record["outcome"].as_str(), record["error"].as_str()), (Some("refused"), Some("intake")), "V7");
+    assert_eq!(
+        (record["outcome"].as_str(), record["error"].as_str()),
+        (Some("refused"), Some("intake")),
+        "V7"
+    );
 }
 
 #[tokio::test]

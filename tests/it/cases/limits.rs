@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gw_testkit::{FakeProvider, Fault, FaultScript, FakeStream, Step, ok};
+use gw_testkit::{FakeProvider, FakeStream, Fault, FaultScript, Step, ok};
 use gw_types::{ErrorKind, Money};
 use serde_json::Value;
 
@@ -10,14 +10,11 @@ use crate::support::{Ask, Gw, House, Raw, Toml, chat, metric, raw_chat};
 
 #[tokio::test(start_paused = true)]
 async fn refused_request_uses_up_no_other_limit() {
-    let toml = Toml::new()
-        .scripted("up", &["delay=100 ok text=a b c"])
-        .route("m", &["up"])
-        .tenant(
-            "a",
-            "max_concurrency = 1\nrequests_per_minute = 2\ntokens_per_minute = 1_000\n\
+    let toml = Toml::new().scripted("up", &["delay=100 ok text=a b c"]).route("m", &["up"]).tenant(
+        "a",
+        "max_concurrency = 1\nrequests_per_minute = 2\ntokens_per_minute = 1_000\n\
              budget = { limit_micros = 10_000, window = \"day\" }",
-        );
+    );
     let house = House::new(&toml).await;
     let small = Ask::of("a", "m", "hello").with("max_tokens", 80);
     let large = Ask::of("a", "m", "hello").with("max_tokens", 2_000);
@@ -81,7 +78,8 @@ async fn concurrent_requests_cannot_overspend_a_hard_budget() {
     assert_eq!(budget["spent_micros"], 600);
     provider.open_gate();
     assert_eq!(gw.chat("a", &body).send().await.status, 200);
-    let spent: u128 = gw.records(51).await.iter().map(|record| u128::from(record["cost"].as_u64().unwrap())).sum();
+    let spent: u128 =
+        gw.records(51).await.iter().map(|record| u128::from(record["cost"].as_u64().unwrap())).sum();
     assert_eq!(Money::from_pico(spent), Money::from_micros(900));
 }
 
@@ -173,7 +171,10 @@ async fn concurrency_slot_returns_on_every_exit() {
     let gone = FakeProvider::start(FaultScript::of(Fault::RefuseConnection)).await.unwrap();
     let mut toml = Toml::new().tenant("a", "max_concurrency = 1");
     for model in ["paused", "silent", "late", "malformed", "good"] {
-        let lines = format!("model = \"{model}\"\nattempt_timeout_ms = {}", if model == "late" { 40 } else { 20_000 });
+        let lines = format!(
+            "model = \"{model}\"\nattempt_timeout_ms = {}",
+            if model == "late" { 40 } else { 20_000 }
+        );
         toml = toml.upstream_with(model, &provider.base_url(), "", &lines).route(model, &[model]);
     }
     let gw = Gw::start(&toml.upstream("gone", &gone).route("gone", &["gone"])).await;

@@ -21,10 +21,7 @@ async fn house() -> (FakeProvider, FakeProvider, Gw) {
         .for_model("left", ok("one two three").gate_after(2));
     let one = FakeProvider::start(script).await.unwrap();
     let two = FakeProvider::start(FaultScript::of(ok("of the second").usage(10, 5))).await.unwrap();
-    let mut toml = Toml::new()
-        .upstream("two", &two)
-        .tenant("a", "")
-        .tenant("b", "requests_per_minute = 1");
+    let mut toml = Toml::new().upstream("two", &two).tenant("a", "").tenant("b", "requests_per_minute = 1");
     for model in ["fine", "breaks", "retried", "fails", "left"] {
         let lines = format!("model = \"{model}\"\nmax_attempts = 2");
         toml = toml.upstream_with(model, &one.base_url(), "", &lines).route(model, &[model, "two"]);
@@ -55,7 +52,10 @@ async fn each_request_is_counted_once_by_its_final_outcome() {
     let records = gw.records(10).await;
     let page = gw.metrics().await;
     let outcomes = |outcome: &str| records.iter().filter(|record| record["outcome"] == outcome).count();
-    assert_eq!((outcomes("ok"), outcomes("failed"), outcomes("cancelled"), outcomes("refused")), (7, 1, 1, 1));
+    assert_eq!(
+        (outcomes("ok"), outcomes("failed"), outcomes("cancelled"), outcomes("refused")),
+        (7, 1, 1, 1)
+    );
     let sum = |prefix: &str, with: &str| -> u64 {
         let lines = page.lines().filter(|line| line.starts_with(prefix) && line.contains(with));
         lines.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
@@ -71,7 +71,8 @@ async fn each_request_is_counted_once_by_its_final_outcome() {
     assert_eq!((attempts(&|_| true), sum("gw_attempts_total{", "")), (11, 11));
     let failed = |attempt: &Value| !attempt["error"].is_null() && attempt["error"] != "cancelled";
     assert_eq!(attempts(&failed), 3);
-    let unfailed = sum("gw_attempts_total{", "error=\"none\"") + sum("gw_attempts_total{", "error=\"cancelled\"");
+    let unfailed =
+        sum("gw_attempts_total{", "error=\"none\"") + sum("gw_attempts_total{", "error=\"cancelled\"");
     assert_eq!(11 - unfailed, 3, "{page}");
     let cost: u64 = records.iter().map(|record| record["cost"].as_u64().unwrap()).sum();
     assert_eq!(sum("gw_cost_pico_usd_total{", ""), cost);
@@ -106,7 +107,10 @@ async fn client_input_cannot_create_metric_series() {
             gw.chat("a", &body).send().await;
             gw.chat("a", &chat(&name, "hi")).header("user-agent", &format!("agent-{number}")).send().await;
             gw.call(Method::GET, &format!("/v1/path-{number}")).key(&key_of("a")).send().await;
-            gw.call(Method::from_bytes(format!("FOO{number}").as_bytes()).unwrap(), "/v1/models").key(&key_of("a")).send().await;
+            gw.call(Method::from_bytes(format!("FOO{number}").as_bytes()).unwrap(), "/v1/models")
+                .key(&key_of("a"))
+                .send()
+                .await;
             gw.call(Method::GET, "/v1/models").key(&format!("bad-key-{number}")).send().await;
             gw.chat("a", &chat("m", "hi")).header("x-gw-task-class", &format!("class-{number}")).send().await;
         }

@@ -71,7 +71,8 @@ async fn unread_upstream_answers_give_their_connection_back() {
     }
     let ask = Ask::of("a", "fine", "hello");
     let healthy = || house.ask(&ask);
-    let answers = within("4 healthy answers", async { tokio::join!(healthy(), healthy(), healthy(), healthy()) }).await;
+    let answers =
+        within("4 healthy answers", async { tokio::join!(healthy(), healthy(), healthy(), healthy()) }).await;
     assert!(answers.0.is_ok() && answers.1.is_ok() && answers.2.is_ok() && answers.3.is_ok());
     // Whoever finds no connection is told that it was gw's, and not the provider's, fault.
     let held = Ask::of("a", "silent", "hello");

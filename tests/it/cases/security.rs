@@ -71,7 +71,8 @@ async fn every_spelling_of_a_route_needs_credentials() {
         (format!("Bearer {key}\r\nauthorization: Bearer {key}"), &[400]),
         (format!("Bearer {key}\r\nauthorization: Bearer nobody"), &[400]),
     ] {
-        let (status, answer) = ask(gw.data, "POST", "/v1/chat/completions", &format!("authorization: {value}\r\n")).await;
+        let (status, answer) =
+            ask(gw.data, "POST", "/v1/chat/completions", &format!("authorization: {value}\r\n")).await;
         assert!(statuses.contains(&status), "{value}: {answer}");
     }
     assert_eq!(provider.calls().len(), 0);
@@ -84,7 +85,9 @@ async fn every_spelling_of_a_route_needs_credentials() {
 async fn every_spelling_of_a_route_needs_credentials_of_the_right_kind() {
     let (_provider, gw) = house(FaultScript::default()).await;
     let tenant = format!("authorization: Bearer {}\r\n", key_of("a"));
-    for page in ["/metrics", "/admin/v1/records", "/admin/v1/tenants", "/admin/v1/deployments", "/admin/v1/reload"] {
+    for page in
+        ["/metrics", "/admin/v1/records", "/admin/v1/tenants", "/admin/v1/deployments", "/admin/v1/reload"]
+    {
         let tail = &page[1..];
         for spelling in [
             page.to_owned(),
@@ -107,7 +110,8 @@ async fn every_spelling_of_a_route_needs_credentials_of_the_right_kind() {
         let (status, _) = ask(gw.data, "GET", page, &tenant).await;
         assert_eq!(status, 404, "{page}");
     }
-    let (status, _) = ask(gw.data, "POST", "/v1/chat/completions", "authorization: Bearer key-of-the-admin\r\n").await;
+    let (status, _) =
+        ask(gw.data, "POST", "/v1/chat/completions", "authorization: Bearer key-of-the-admin\r\n").await;
     assert_eq!(status, 401);
     let page = gw.admin("/metrics").key("key-of-the-admin").send().await.text();
     for secret in [key_of("a"), "key-of-the-admin".to_owned(), "gwk1".to_owned()] {
@@ -142,14 +146,23 @@ async fn clients_cannot_choose_where_the_gateway_connects() {
     let authorization = format!("authorization: Bearer {}\r\n", key_of("a"));
     // V1 and V4: headers and targets are not where a destination comes from.
     for header in [
-        "x-base-url", "x-upstream", "x-gw-base-url", "x-portkey-custom-host", "helicone-target-url", "x-forwarded-host",
-        "forwarded", "x-forwarded-server", "x-host", "proxy",
+        "x-base-url",
+        "x-upstream",
+        "x-gw-base-url",
+        "x-portkey-custom-host",
+        "helicone-target-url",
+        "x-forwarded-host",
+        "forwarded",
+        "x-forwarded-server",
+        "x-host",
+        "proxy",
     ] {
         let lines = format!("{authorization}{header}: http://{at}\r\n");
         let (status, answer) = ask(gw.data, "POST", "/v1/chat/completions", &lines).await;
         assert!(matches!(status, 200 | 400), "{header}: {answer}");
     }
-    for target in [format!("http://{at}/v1/chat/completions"), format!("http://gw@{at}/v1/chat/completions")] {
+    for target in [format!("http://{at}/v1/chat/completions"), format!("http://gw@{at}/v1/chat/completions")]
+    {
         let (status, answer) = ask(gw.data, "POST", &target, &authorization).await;
         assert!(status < 500, "{target}: {answer}");
     }
@@ -166,9 +179,19 @@ async fn clients_cannot_choose_where_the_gateway_connects() {
     assert!(provider.calls().len() <= before + 6);
     let before = provider.calls().len();
     // V3: a model is a name and no part of a place.
-    for model in [format!("{at}/#"), format!("http://{at}/#"), format!("x@{at}"), "a%2f..%2fb".to_owned(), "../../m".to_owned()] {
+    for model in [
+        format!("{at}/#"),
+        format!("http://{at}/#"),
+        format!("x@{at}"),
+        "a%2f..%2fb".to_owned(),
+        "../../m".to_owned(),
+    ] {
         let answer = gw.chat("a", &chat(&model, "hello")).send().await;
-        assert_eq!((answer.status, answer.error()["code"].as_str()), (404, Some("model_not_found")), "{model}");
+        assert_eq!(
+            (answer.status, answer.error()["code"].as_str()),
+            (404, Some("model_not_found")),
+            "{model}"
+        );
     }
     assert_eq!(provider.calls().len(), before, "V3");
     // V5: gw fetches no image.
@@ -192,9 +215,9 @@ async fn clients_cannot_choose_where_the_gateway_connects() {
 async fn clients_cannot_choose_where_the_gateway_connects_nor_can_a_provider() {
     let sink = Sink::open().await;
     let place = format!("http://{}/v1/chat/completions", sink.address());
-    let script = [302, 307, 308].into_iter().fold(FaultScript::default(), |script, code| {
-        script.then(status(code).header("location", &place))
-    });
+    let script = [302, 307, 308]
+        .into_iter()
+        .fold(FaultScript::default(), |script, code| script.then(status(code).header("location", &place)));
     let (provider, gw) = house(script).await;
     for code in [302, 307, 308] {
         let answer = gw.chat("a", &chat("m", "hello")).send().await;

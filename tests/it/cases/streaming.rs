@@ -8,7 +8,9 @@ use crate::support::{Events, Gw, Toml, chat};
 
 /// A chunk with text.
 pub(super) fn content(text: &str) -> Step {
-    Step::event(&format!(r#"{{"id":"c1","choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":null}}]}}"#))
+    Step::event(&format!(
+        r#"{{"id":"c1","choices":[{{"index":0,"delta":{{"content":"{text}"}},"finish_reason":null}}]}}"#
+    ))
 }
 
 const STOP: &str = r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
@@ -89,8 +91,8 @@ async fn utf8_split_across_transport_chunks() {
     // V3: one cut at every position.
     variants.extend((1..bytes.len()).map(|at| vec![piece(&bytes[..at]), piece(&bytes[at..])]));
     let count = variants.len();
-    let mut script = FaultScript::default();
-    script.faults = variants.into_iter().map(|steps| FakeStream::new(steps).into()).collect();
+    let faults = variants.into_iter().map(|steps| FakeStream::new(steps).into()).collect();
+    let script = FaultScript { faults, ..FaultScript::default() };
     let provider = FakeProvider::start(script).await.unwrap();
     let gw = Gw::start(&Toml::new().upstream("one", &provider).route("m", &["one"]).tenant("a", "")).await;
     for variant in 0..count {
@@ -137,14 +139,26 @@ async fn sse_line_endings_comments_and_optional_space() {
 
 #[tokio::test]
 async fn event_stream_not_held_back_by_compression_or_buffering() {
-    let steps = [content("1"), Step::WaitForGate, content("2"), Step::WaitForGate, content("3"), Step::WaitForGate, stop(), done()];
+    let steps = [
+        content("1"),
+        Step::WaitForGate,
+        content("2"),
+        Step::WaitForGate,
+        content("3"),
+        Step::WaitForGate,
+        stop(),
+        done(),
+    ];
     let provider = FakeProvider::start(FaultScript::of(FakeStream::new(steps))).await.unwrap();
     let gw = Gw::start(&Toml::new().upstream("one", &provider).route("m", &["one"]).tenant("a", "")).await;
     let call = gw.chat("a", &streaming("m")).header("accept-encoding", "gzip, br");
     let mut stream = call.stream().await;
     assert_eq!(stream.header("content-type"), "text/event-stream; charset=utf-8");
     assert_eq!((stream.header("content-length"), stream.header("content-encoding")), ("", ""));
-    assert!(stream.header("cache-control").contains("no-store") && stream.header("cache-control").contains("no-transform"));
+    assert!(
+        stream.header("cache-control").contains("no-store")
+            && stream.header("cache-control").contains("no-transform")
+    );
     // Each event is here before the provider is allowed to write the next one.
     for text in ["\"1\"", "\"2\"", "\"3\""] {
         stream.until(text).await;
@@ -163,7 +177,10 @@ async fn clean_eof_without_terminal_reason_is_not_success() {
         assert!(events.error.is_some() && events.finishes().is_empty(), "{variant}: no reason is made up");
         assert_eq!(house.calls(), (1, 0), "{variant}");
         let record = &house.gw.records(1).await[0];
-        assert_eq!((record["outcome"].as_str(), record["usage"]["estimated"].as_bool()), (Some("failed"), Some(true)));
+        assert_eq!(
+            (record["outcome"].as_str(), record["usage"]["estimated"].as_bool()),
+            (Some("failed"), Some(true))
+        );
         assert_eq!(record["usage"]["output"], 1, "{variant}");
         assert_eq!(house.stream().await.text(), "whole answer", "{variant}: nothing was stored");
         assert_eq!(house.calls(), (2, 0));
@@ -205,7 +222,8 @@ async fn in_band_upstream_error_on_http_200() {
         assert_eq!(house.gw.records(2).await[0]["attempts"].as_array().unwrap().len(), 1);
     }
     let limited = r#"{"error":{"message":"slow down","type":"rate_limit_error","code":429}}"#;
-    let house = House::new(FaultScript::of(FakeStream::new([Step::text(": ping\n\n"), Step::event(limited)]))).await;
+    let house =
+        House::new(FaultScript::of(FakeStream::new([Step::text(": ping\n\n"), Step::event(limited)]))).await;
     let events = house.stream().await;
     assert_eq!((events.text().as_str(), events.done, house.calls()), ("ok", true, (1, 1)), "V2");
     let late = r#"{"id":"c1","choices":[],"error":{"message":"overloaded","code":503}}"#;

@@ -67,7 +67,8 @@ async fn records_page_newest_first() {
 
 async fn page(gw: &Gw, query: &str) -> (Vec<u64>, Option<u64>) {
     let page = gw.admin(&format!("/admin/v1/records{query}")).send().await.json();
-    let seqs = page["records"].as_array().unwrap().iter().map(|record| record["seq"].as_u64().unwrap()).collect();
+    let seqs =
+        page["records"].as_array().unwrap().iter().map(|record| record["seq"].as_u64().unwrap()).collect();
     (seqs, page["next_before"].as_u64())
 }
 
@@ -81,9 +82,15 @@ async fn deployments_say_what_they_are_and_how_busy() {
     stream.until("one").await;
     let page = gw.admin("/admin/v1/deployments").send().await.json();
     let up = &page["deployments"][0];
-    assert_eq!((up["name"].as_str(), up["model"].as_str(), up["region"].as_str()), (Some("up"), Some("up-model"), Some("uk-south")));
+    assert_eq!(
+        (up["name"].as_str(), up["model"].as_str(), up["region"].as_str()),
+        (Some("up"), Some("up-model"), Some("uk-south"))
+    );
     assert_eq!(up["concurrency"], serde_json::json!({"limit": 7, "in_use": 1}));
-    assert_eq!((up["classification_ceiling"].as_str(), up["price"].as_str()), (Some("restricted"), Some("per_token")));
+    assert_eq!(
+        (up["classification_ceiling"].as_str(), up["price"].as_str()),
+        (Some("restricted"), Some("per_token"))
+    );
     assert_eq!(gw.tenant("a").await["concurrency"]["in_use"], 1);
     provider.open_gate();
     stream.rest().await;
@@ -92,7 +99,9 @@ async fn deployments_say_what_they_are_and_how_busy() {
 
 #[tokio::test]
 async fn metrics_agree_with_the_records() {
-    let one = FakeProvider::start(FaultScript::of(status(503)).then(status(503)).then(ok("hi").usage(5, 1))).await.unwrap();
+    let one = FakeProvider::start(FaultScript::of(status(503)).then(status(503)).then(ok("hi").usage(5, 1)))
+        .await
+        .unwrap();
     let gw = Gw::start(&toml(&one)).await;
     for _ in 0..2 {
         assert_eq!(gw.chat("a", &chat("m", "hello")).send().await.status, 503);
@@ -106,7 +115,10 @@ async fn metrics_agree_with_the_records() {
     series(&page);
     for (name, value) in [
         ("gw_requests_total{outcome=\"ok\",error=\"none\",operation=\"chat\",route=\"m\"}", 2),
-        ("gw_requests_total{outcome=\"failed\",error=\"provider_unavailable\",operation=\"chat\",route=\"m\"}", 2),
+        (
+            "gw_requests_total{outcome=\"failed\",error=\"provider_unavailable\",operation=\"chat\",route=\"m\"}",
+            2,
+        ),
         ("gw_attempts_total{deployment=\"up\",error=\"none\"}", 1),
         ("gw_attempts_total{deployment=\"up\",error=\"provider_unavailable\"}", 2),
         ("gw_cache_total{state=\"exact\"}", 1),
@@ -125,9 +137,16 @@ async fn metrics_agree_with_the_records() {
 #[tokio::test]
 async fn with_admin_keys_every_page_but_health_asks_for_one() {
     let provider = provider().await;
-    let toml = toml(&provider).server("admin_keys = [{ env = \"ADMIN_KEY\" }]").var("ADMIN_KEY", "key-of-the-admin");
+    let toml =
+        toml(&provider).server("admin_keys = [{ env = \"ADMIN_KEY\" }]").var("ADMIN_KEY", "key-of-the-admin");
     let gw = Gw::start(&toml).await;
-    for path in ["/metrics", "/admin/v1/records", "/admin/v1/records/req_1", "/admin/v1/tenants", "/admin/v1/deployments"] {
+    for path in [
+        "/metrics",
+        "/admin/v1/records",
+        "/admin/v1/records/req_1",
+        "/admin/v1/tenants",
+        "/admin/v1/deployments",
+    ] {
         let of = |key: Option<String>| match key {
             Some(key) => gw.admin(path).key(&key).send(),
             None => gw.admin(path).header("accept", "*/*").send(),

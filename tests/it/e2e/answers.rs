@@ -55,7 +55,10 @@ async fn a_plain_answer_passes_with_its_evidence() {
     assert_eq!(provider.calls().len(), 1);
     let sent = &provider.calls()[0];
     assert_eq!(sent.header("authorization"), Some("Bearer sk-upstream-key-of-the-gateway"));
-    assert_eq!((sent.json()["model"].as_str(), sent.path.as_str()), (Some("up-model"), "/v1/chat/completions"));
+    assert_eq!(
+        (sent.json()["model"].as_str(), sent.path.as_str()),
+        (Some("up-model"), "/v1/chat/completions")
+    );
 }
 
 #[tokio::test]
@@ -67,7 +70,9 @@ async fn a_stream_passes_and_its_usage_shows_only_where_it_was_asked_for() {
     let plain = gw.chat("a", &body).stream().await;
     assert_eq!((plain.status, plain.header("x-gw-attempts")), (200, "1"));
     assert_eq!(plain.header("content-type"), "text/event-stream; charset=utf-8");
-    assert!(plain.header("cache-control").contains("no-transform") && plain.header("content-length").is_empty());
+    assert!(
+        plain.header("cache-control").contains("no-transform") && plain.header("content-length").is_empty()
+    );
     let events = Events::read(&plain.rest().await);
     assert_eq!((events.text().as_str(), events.done, events.usages().len()), ("hello to you", true, 0));
     assert_eq!(events.finishes(), ["stop"]);
@@ -78,8 +83,14 @@ async fn a_stream_passes_and_its_usage_shows_only_where_it_was_asked_for() {
         assert_eq!(call.json()["stream_options"]["include_usage"], true);
     }
     for record in gw.records(2).await {
-        assert_eq!((record["usage"]["input"].as_u64(), record["usage"]["output"].as_u64()), (Some(11), Some(3)));
-        assert_eq!((record["usage"]["estimated"].as_bool(), record["outcome"].as_str()), (Some(false), Some("ok")));
+        assert_eq!(
+            (record["usage"]["input"].as_u64(), record["usage"]["output"].as_u64()),
+            (Some(11), Some(3))
+        );
+        assert_eq!(
+            (record["usage"]["estimated"].as_bool(), record["outcome"].as_str()),
+            (Some(false), Some("ok"))
+        );
         assert_eq!(record["cost"].as_u64(), Some(17_000_000));
     }
 }

@@ -23,7 +23,10 @@ async fn a_client_that_leaves_a_stream_cancels_the_call_and_pays_for_what_it_got
     drop(stream);
     provider.wait_for_client_gone(1).await;
     let record = gw.records(1).await.remove(0);
-    assert_eq!((record["outcome"].as_str(), record["error"].as_str()), (Some("cancelled"), Some("cancelled")));
+    assert_eq!(
+        (record["outcome"].as_str(), record["error"].as_str()),
+        (Some("cancelled"), Some("cancelled"))
+    );
     let usage = &record["usage"];
     assert!(usage["estimated"].as_bool().unwrap() && usage["output"].as_u64() == Some(2), "{usage}");
     let spent = gw.settled("a").await["budget"]["spent_micros"].as_u64().unwrap();
@@ -44,7 +47,10 @@ async fn a_client_that_leaves_before_the_answer_cancels_the_call() {
     drop(client);
     provider.wait_for_client_gone(1).await;
     let record = &gw.records(1).await[0];
-    assert_eq!((record["outcome"].as_str(), record["attempts"].as_array().unwrap().len()), (Some("cancelled"), 1));
+    assert_eq!(
+        (record["outcome"].as_str(), record["attempts"].as_array().unwrap().len()),
+        (Some("cancelled"), 1)
+    );
     gw.settled("a").await;
     assert_eq!(gw.chat("a", &chat("m", "hello")).send().await.said(), "hi");
 }

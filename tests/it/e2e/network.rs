@@ -35,7 +35,8 @@ async fn static_headers_of_a_provider_are_sent_and_the_callers_key_is_not() {
         .var("TEAM", "team-9");
     let gw = Gw::start(&toml).await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let call = gw.chat("a", &chat("m", "hello")).header("traceparent", trace).header("x-mine", "secret-of-mine");
+    let call =
+        gw.chat("a", &chat("m", "hello")).header("traceparent", trace).header("x-mine", "secret-of-mine");
     assert_eq!(call.header("cookie", "session=1").send().await.status, 200);
     let call = &provider.calls()[0];
     assert_eq!((call.header("openai-organization"), call.header("x-team")), (Some("org-1"), Some("team-9")));

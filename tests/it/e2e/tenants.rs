@@ -18,7 +18,10 @@ async fn a_quota_refuses_at_its_boundary_without_a_call() {
     for spent in [5, 10] {
         assert_eq!(gw.chat("a", &body).send().await.header("x-gw-cost-micros"), "5");
         let budget = gw.tenant("a").await["budget"].clone();
-        assert_eq!((budget["spent_micros"].as_u64(), budget["reserved_micros"].as_u64()), (Some(spent), Some(0)));
+        assert_eq!(
+            (budget["spent_micros"].as_u64(), budget["reserved_micros"].as_u64()),
+            (Some(spent), Some(0))
+        );
     }
     body["max_tokens"] = 1.into();
     let refused = gw.chat("a", &body).send().await;
@@ -27,7 +30,10 @@ async fn a_quota_refuses_at_its_boundary_without_a_call() {
     assert!(seconds <= 86_400 && refused.header("x-gw-attempts") == "0");
     assert_eq!(provider.calls().len(), 2);
     let record = &gw.records(3).await[2];
-    assert_eq!((record["outcome"].as_str(), record["error"].as_str()), (Some("refused"), Some("quota_exceeded")));
+    assert_eq!(
+        (record["outcome"].as_str(), record["error"].as_str()),
+        (Some("refused"), Some("quota_exceeded"))
+    );
 }
 
 #[tokio::test]
@@ -41,9 +47,12 @@ async fn two_tenants_with_the_same_prompt_share_no_answer() {
         .tenant("b", "");
     let gw = Gw::start(&toml).await;
     let body = chat("m", "the very same prompt");
-    for (tenant, text, cache, calls) in
-        [("a", "of a", "miss", 1), ("b", "of b", "miss", 2), ("a", "of a", "exact", 2), ("b", "of b", "exact", 2)]
-    {
+    for (tenant, text, cache, calls) in [
+        ("a", "of a", "miss", 1),
+        ("b", "of b", "miss", 2),
+        ("a", "of a", "exact", 2),
+        ("b", "of b", "exact", 2),
+    ] {
         let answer = gw.chat(tenant, &body).send().await;
         assert_eq!((answer.said().as_str(), answer.header("x-gw-cache")), (text, cache), "{tenant}");
         assert_eq!(provider.calls().len(), calls);
@@ -53,7 +62,8 @@ async fn two_tenants_with_the_same_prompt_share_no_answer() {
 #[tokio::test]
 async fn a_rate_refuses_with_true_values_and_a_wait() {
     let provider = FakeProvider::start(FaultScript::default()).await.unwrap();
-    let toml = Toml::new().upstream("up", &provider).route("m", &["up"]).tenant("a", "requests_per_minute = 2");
+    let toml =
+        Toml::new().upstream("up", &provider).route("m", &["up"]).tenant("a", "requests_per_minute = 2");
     let gw = Gw::start(&toml).await;
     for remaining in ["1", "0"] {
         let answer = gw.chat("a", &chat("m", "hello")).send().await;

@@ -22,17 +22,17 @@ async fn the_demo_models_answer_without_a_key() {
     let keyed = ask(chat("demo-echo", "hi")).key("sk-whatever-clients-insist-on").send().await;
     assert_eq!(keyed.status, 200);
     let models = gw.call(Method::GET, "/v1/models").send().await.json();
-    let ids: Vec<_> = models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> =
+        models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["demo-echo", "demo-flaky", "demo-slow"]);
 }
 
 #[tokio::test]
 async fn it_prints_the_curl_to_try_and_keeps_its_records_in_the_state_folder() {
     let gw = Gw::start_without_a_file().await;
-    let said = eventually("the curl", || async {
-        Some(gw.stdout()).filter(|said| said.contains("demo-flaky"))
-    })
-    .await;
+    let said =
+        eventually("the curl", || async { Some(gw.stdout()).filter(|said| said.contains("demo-flaky")) })
+            .await;
     assert!(said.contains(&format!("curl -i http://{}/v1/chat/completions", gw.data)), "{said}");
     // What it prints is what works.
     let body = said.split("-d '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();

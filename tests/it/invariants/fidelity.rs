@@ -58,7 +58,8 @@ async fn i19_a_limit_changes_the_output_bound_and_nothing_else() {
         .route_with("m", &["up"], "default_max_output_tokens = 128")
         .tenant("a", "tokens_per_minute = 100_000");
     let gw = Gw::start(&toml).await;
-    let send = |body: String| gw.call(Method::POST, "/v1/chat/completions").key(&key_of("a")).bytes(body).send();
+    let send =
+        |body: String| gw.call(Method::POST, "/v1/chat/completions").key(&key_of("a")).bytes(body).send();
     assert_eq!(send(REQUEST.to_owned()).await.status, 200);
     let unbounded = REQUEST.replace("\"max_completion_tokens\": 64, ", "");
     assert_eq!(send(unbounded.clone()).await.status, 200);
@@ -72,7 +73,7 @@ async fn i19_a_limit_changes_the_output_bound_and_nothing_else() {
 
 #[tokio::test]
 async fn i19_streamed_values_keep_every_byte() {
-    let events = CHUNKS.map(|chunk| Step::event(chunk)).into_iter().chain([Step::event("[DONE]")]);
+    let events = CHUNKS.map(Step::event).into_iter().chain([Step::event("[DONE]")]);
     let provider = FakeProvider::start(FaultScript::of(FakeStream::new(events))).await.unwrap();
     let gw = Gw::start(&toml(&provider)).await;
     let streaming = REQUEST.replace("\"x_null\":null", "\"stream\" : true");
@@ -83,7 +84,10 @@ async fn i19_streamed_values_keep_every_byte() {
     let event = |chunk: &str| format!("data: {chunk}\n\n");
     let hidden: String = CHUNKS[..3].iter().map(|chunk| event(chunk)).chain([event("[DONE]")]).collect();
     assert_eq!(ask(streaming.clone()).await, hidden, "the usage chunk was not asked for");
-    let asked = streaming.replace("\"stream\" : true", "\"stream\":true,\"stream_options\":{\"include_usage\": true,\"x\":1.0}");
+    let asked = streaming.replace(
+        "\"stream\" : true",
+        "\"stream\":true,\"stream_options\":{\"include_usage\": true,\"x\":1.0}",
+    );
     let whole: String = CHUNKS.iter().map(|chunk| event(chunk)).chain([event("[DONE]")]).collect();
     assert_eq!(ask(asked.clone()).await, whole);
     let seen = provider.wait_for_calls(2).await;

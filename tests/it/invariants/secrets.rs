@@ -47,7 +47,13 @@ impl Search {
     }
 }
 
-fn toml(good: &FakeProvider, busy: &FakeProvider, filter: &FakeProvider, cut: &FakeProvider, bad: &FakeProvider) -> Toml {
+fn toml(
+    good: &FakeProvider,
+    busy: &FakeProvider,
+    filter: &FakeProvider,
+    cut: &FakeProvider,
+    bad: &FakeProvider,
+) -> Toml {
     Toml::new()
         .upstream("good", good)
         .upstream("busy", busy)
@@ -97,12 +103,15 @@ async fn i18_no_secret_prompt_or_completion_anywhere() {
     let text = format!("well, {COMPLETION} it is");
     let start = |script| async { FakeProvider::start(script).await.unwrap() };
     let good = start(FaultScript::of(ok(&text))).await;
-    let said = format!(r#"{{"error":{{"message":"{PROVIDERS_WORDS} {PROMPT}","type":"requests","code":null}}}}"#);
+    let said =
+        format!(r#"{{"error":{{"message":"{PROVIDERS_WORDS} {PROMPT}","type":"requests","code":null}}}}"#);
     let busy = start(FaultScript::of(status(429).body(said.clone()))).await;
-    let filter = start(FaultScript::of(content_filter().body(said.replace("null", "\"content_filter\"")))).await;
+    let filter =
+        start(FaultScript::of(content_filter().body(said.replace("null", "\"content_filter\"")))).await;
     let cut = start(FaultScript::of(ok(&text).end(ChatEnd::CutAfter(2)))).await;
     let key = "sk-upstream-key-of-the-gateway";
-    let refused = format!(r#"{{"error":{{"message":"Incorrect API key provided: {key}","code":"invalid_api_key"}}}}"#);
+    let refused =
+        format!(r#"{{"error":{{"message":"Incorrect API key provided: {key}","code":"invalid_api_key"}}}}"#);
     let bad = start(FaultScript::of(status(401).body(refused))).await;
     let toml = toml(&good, &busy, &filter, &cut, &bad);
     let gw = Gw::start_with(&toml, &["--log", "debug"], &[]).await;
@@ -114,7 +123,10 @@ async fn i18_no_secret_prompt_or_completion_anywhere() {
         if answer.status >= 400 {
             let text = answer.text();
             assert!(!text.contains(key), "the gateway's own key in the answer to {place}: {text}");
-            assert!(!text.contains(BAD_KEY) && !text.contains(&key_of("a")), "a key in the answer to {place}");
+            assert!(
+                !text.contains(BAD_KEY) && !text.contains(&key_of("a")),
+                "a key in the answer to {place}"
+            );
         }
     }
     // What the provider said reaches the caller of that request, scrubbed, and nobody else.

@@ -1,8 +1,12 @@
 //! I13: two gateways built alike.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::support::{Ask, House, Toml, cost_by};
+use gw_config::Composition;
+use gw_server::{Listeners, Metrics, Server, ServerParts};
+use gw_types::{ManualClock, UtcTime};
+
+use crate::support::{Ask, House, Raw, Toml, chat, cost_by, raw_chat};
 
 /// Retries with jitter, failover, streams, a cache, refusals: everything that could differ.
 fn toml() -> Toml {
@@ -59,4 +63,53 @@ fn i13_two_gateways_built_alike_give_identical_responses_and_records() {
     assert_eq!(first.1.len(), 12);
     assert!(first.1.iter().any(|record| !record.contains("\"draws\":[]")), "chance took part");
     assert!(first.1.iter().any(|record| record.contains("\"cache\":\"exact\"")), "the cache took part");
+}
+
+/// Serves a house on a port of its own, asks for plain answers and streams, and returns the bytes that came back, but for
+/// the date, which the HTTP library takes from the system.
+async fn answered() -> Vec<String> {
+    let toml = Toml::new()
+        .scripted("first", &["429 retry-after=1", "ok text=of the first", "503", "truncate", "ok"])
+        .scripted("second", &["ok text=of the second"])
+        .route_with("m", &["first", "second"], "cache = { exact = true }")
+        .tenant("a", "requests_per_minute = 7\nbudget = { limit_micros = 50_000, window = \"hour\" }");
+    let clock = ManualClock::new(UtcTime::from_micros(1_893_456_000_000_000));
+    let house = House::with_clock(&toml, Arc::new(clock.clone())).await;
+    let Composition { gateway, key_store: keys, ledger, server: settings, .. } = house.composition;
+    let listeners = Listeners::bind(&settings).await.unwrap();
+    let (data, admin) =
+        (listeners.data.local_addr().unwrap(), listeners.admin.as_ref().unwrap().local_addr().unwrap());
+    let server =
+        Server::new(ServerParts { gateway, keys, ledger, metrics: Arc::new(Metrics::default()), settings });
+    let serving = tokio::spawn(server.run(listeners, std::future::pending()));
+    let mut answers = Vec::new();
+    for round in 0..9 {
+        let mut body = chat("m", ["hello", "good morning", "what is new"][round % 3]);
+        body["max_tokens"] = (20 + round / 6).into();
+        body["stream"] = (round % 2 == 1).into();
+        let mut raw = Raw::connect(data).await;
+        raw.send(raw_chat("a", b"", body.to_string().as_bytes())).await;
+        answers.push(raw.rest().await);
+        clock.advance(Duration::from_millis(250));
+    }
+    let mut raw = Raw::connect(admin).await;
+    raw.send("GET /admin/v1/records HTTP/1.1\r\nhost: gw\r\nconnection: close\r\n\r\n").await;
+    answers.push(raw.rest().await);
+    serving.abort();
+    let dateless = |answer: String| -> String {
+        answer.split_inclusive("\r\n").filter(|line| !line.starts_with("date: ")).collect()
+    };
+    answers.into_iter().map(dateless).collect()
+}
+
+#[tokio::test]
+async fn i13_two_servers_built_alike_answer_the_same_bytes() {
+    let (first, second) = (answered().await, answered().await);
+    assert_eq!(first, second);
+    let all = first.concat();
+    for part in
+        ["x-gw-cache: exact", "x-gw-attempts: 2", "429 Too Many", "data: [DONE]", "\"outcome\":\"refused\""]
+    {
+        assert!(all.contains(part), "the run did not come to `{part}`");
+    }
 }

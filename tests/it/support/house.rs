@@ -19,11 +19,11 @@ const MIDNIGHT: i64 = 1_893_456_000_000_000;
 
 /// Tokio's paused clock behind the seam: time jumps to the next timer when nothing else can run.
 #[derive(Debug)]
-pub(crate) struct PausedClock(tokio::time::Instant);
+struct PausedClock(tokio::time::Instant);
 
 impl PausedClock {
     /// Returns a clock at zero. Needs a runtime whose clock is paused.
-    pub(crate) fn start() -> Arc<dyn Clock> {
+    fn start() -> Arc<dyn Clock> {
         Arc::new(Self(tokio::time::Instant::now()))
     }
 }
@@ -45,7 +45,6 @@ impl Clock for PausedClock {
 /// A gateway built from the text of a configuration.
 pub(crate) struct House {
     pub(crate) composition: Composition,
-    clock: Arc<dyn Clock>,
 }
 
 /// A whole answer.
@@ -78,13 +77,10 @@ impl House {
             Ok(config) => config,
             Err(faults) => panic!("{faults}\n{}", toml.text()),
         };
-        let seams = Seams {
-            clock: Arc::clone(&clock),
-            random: Arc::new(SeededRandom::new(1)),
-            ids: Arc::new(SequentialIds::default()),
-        };
+        let seams =
+            Seams { clock, random: Arc::new(SeededRandom::new(1)), ids: Arc::new(SequentialIds::default()) };
         match Composition::build(&config, seams, |ledger| ledger).await {
-            Ok(composition) => Self { composition, clock },
+            Ok(composition) => Self { composition },
             Err(faults) => panic!("{faults}\n{}", toml.text()),
         }
     }
@@ -153,11 +149,6 @@ impl House {
         let snapshot = self.snapshot(tenant);
         assert_eq!(snapshot.concurrency.in_use, 0, "slots of {tenant}");
         assert!(snapshot.budget.is_none_or(|budget| budget.reserved.is_zero()), "reservations of {tenant}");
-    }
-
-    /// Returns the source of time.
-    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
     }
 }
 

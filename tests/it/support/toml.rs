@@ -5,11 +5,11 @@ use gw_testkit::FakeProvider;
 use super::key_of;
 
 /// Everything that a deployment may be able to do.
-pub(crate) const ALL_CAPABILITIES: &str = "capabilities = [\"chat\", \"streaming\", \"tools\", \"parallel_tools\", \
+const ALL_CAPABILITIES: &str = "capabilities = [\"chat\", \"streaming\", \"tools\", \"parallel_tools\", \
      \"json_schema\", \"vision\", \"audio\", \"documents\", \"reasoning\", \"logprobs\", \"seed\"]";
 
 /// The key that gw shows its upstreams.
-pub(crate) const UPSTREAM_KEY: &str = "sk-upstream-key-of-the-gateway";
+const UPSTREAM_KEY: &str = "sk-upstream-key-of-the-gateway";
 
 /// A `gw.toml` in the making, and the environment that it refers to.
 ///

@@ -6,6 +6,9 @@ use serde::Serialize;
 
 /// Returns the error's JSON body: `{"error": {"message", "type", "param", "code"}}`.
 ///
+/// A call of a side-effecting request that ended without a known result says so in one more field, `"outcome"`:
+/// `"ambiguous"`; clients read over it.
+///
 /// The provider's own message, type, code and parameter where it gave them, scrubbed and bounded; else gw's. This is the
 /// only place where a provider's text reaches anybody.
 ///
@@ -45,6 +48,8 @@ struct Inner<'a> {
     kind: &'a str,
     param: Option<&'a str>,
     code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
 }
 
 fn json(error: &GatewayError) -> Vec<u8> {
@@ -60,6 +65,7 @@ fn json(error: &GatewayError) -> Vec<u8> {
             kind: detail.and_then(UpstreamDetail::kind).unwrap_or(gw_errors::openai_type(error.kind())),
             param,
             code: error.openai_code(),
+            outcome: error.is_ambiguous().then(|| error.outcome().as_str()),
         },
     };
     serde_json::to_vec(&body).expect("text fields always serialise")
@@ -83,6 +89,14 @@ mod tests {
     fn check(error: &GatewayError, expected: &str) {
         assert_eq!(error_body(error), expected);
         assert_eq!(error_event(error), format!("data: {expected}\n\n"));
+    }
+
+    #[test]
+    fn an_unknown_result_is_said() {
+        check(
+            &GatewayError::new(ErrorKind::Transport, "reset").ambiguous(),
+            r#"{"error":{"message":"reset","type":"server_error","param":null,"code":null,"outcome":"ambiguous"}}"#,
+        );
     }
 
     #[test]

@@ -137,7 +137,9 @@ fn an_occurrence_forbids_and_never_permits() {
 fn outcome_follows_kind_and_occurrence() {
     let timeout = GatewayError::new(K::ProviderTimeout, "no answer in time");
     assert_eq!(timeout.outcome(), Outcome::Failed);
-    assert_eq!(timeout.ambiguous().outcome(), Outcome::Ambiguous);
+    let unknown = timeout.ambiguous();
+    assert_eq!(unknown.outcome(), Outcome::Ambiguous);
+    assert_eq!(unknown.unambiguous().outcome(), Outcome::Failed);
     assert_eq!(GatewayError::new(K::RateLimited, "too fast").outcome(), Outcome::Refused);
 }
 
