@@ -65,13 +65,14 @@ impl Attempts<'_> {
                     self.exclude(flight, &target.deployment, "concurrency");
                     last = last.or(Some(error));
                 }
-                Err(CandidateEnd::Final(error)) => return Err(error),
+                Err(CandidateEnd::Final(error)) => return Err(self.deadline_error(flight, error)),
                 Err(CandidateEnd::FallOver(error)) => last = Some(error),
             }
         }
-        Err(last.unwrap_or_else(|| {
-            GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment could be tried")
-        }))
+        Err(match last {
+            Some(error) => self.deadline_error(flight, error),
+            None => GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment could be tried"),
+        })
     }
 
     /// Spends the attempts of one candidate.
@@ -115,7 +116,7 @@ impl Attempts<'_> {
                     wait(flight, delay).await;
                 }
                 Next::FallOver => return Err(CandidateEnd::FallOver(error)),
-                Next::GiveUp => return Err(CandidateEnd::Final(self.deadline_error(flight, error))),
+                Next::GiveUp => return Err(CandidateEnd::Final(error)),
             }
         }
     }

@@ -111,6 +111,14 @@ impl Relay {
         }
     }
 
+    /// Breaks the answer off with an error of gw's own: what was relayed is settled and recorded, and the error is the
+    /// last item. Does nothing once the answer has ended.
+    pub fn abort(&mut self, error: GatewayError) {
+        if self.flight.is_some() {
+            self.end(Outcome::Failed, RelayItem::Failed(error));
+        }
+    }
+
     /// Counts an item, then decides what the caller gets of it.
     fn take(&mut self, item: StreamItem) -> Option<RelayItem> {
         self.count(&item.facts);

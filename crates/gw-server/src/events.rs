@@ -40,7 +40,7 @@ impl Events {
         loop {
             let Some(relay) = &mut self.relay else { return Poll::Ready(None) };
             if self.app.lifecycle.phase() == Phase::Closing {
-                return self.end(openai::error_event(&shutting_down()));
+                relay.abort(shutting_down());
             }
             // A fault in the pipeline must not take the connection's other requests with it.
             let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(relay).poll_next(cx)));

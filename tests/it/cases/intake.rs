@@ -87,7 +87,7 @@ async fn request_intake_is_bounded_in_time() {
         drops
     })
     .await;
-    assert!(dripped >= 10, "V5: closed after {dripped} bytes already");
+    assert!(dripped >= 2, "V5: closed after {dripped} bytes already");
     let mut begun = Raw::connect(gw.data).await;
     begun.send("POST /v1/chat/completions HTT").await;
     let answer = begun.rest().await;

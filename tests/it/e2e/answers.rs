@@ -16,7 +16,7 @@ async fn a_plain_answer_passes_with_its_evidence() {
     let toml = Toml::new()
         .upstream_with("up", &provider.base_url(), "", "price = { input = 2_000_000, output = 8_000_000 }")
         .route_with("m", &["up"], "cache = { exact = true }")
-        .tenant("a", "requests_per_minute = 60\ntokens_per_minute = 10_000");
+        .tenant("a", "requests_per_minute = 6\ntokens_per_minute = 10_000");
     let gw = Gw::start(&toml).await;
     let answer = gw.chat("a", &chat("m", "hello")).header("x-request-id", "mine-1").send().await;
     assert_eq!((answer.said().as_str(), answer.header("content-type")), ("hello to you", "application/json"));
@@ -26,8 +26,8 @@ async fn a_plain_answer_passes_with_its_evidence() {
         ("x-gw-attempts", "1"),
         ("x-gw-cache", "miss"),
         ("x-gw-cost-micros", "46"),
-        ("x-ratelimit-limit-requests", "60"),
-        ("x-ratelimit-remaining-requests", "59"),
+        ("x-ratelimit-limit-requests", "6"),
+        ("x-ratelimit-remaining-requests", "5"),
         ("x-ratelimit-limit-tokens", "10000"),
         ("cache-control", "no-store"),
         ("x-gw-loss", ""),

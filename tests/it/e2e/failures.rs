@@ -65,7 +65,25 @@ async fn a_side_effecting_request_without_a_known_result_is_ambiguous() {
     let answer = gw.chat("a", &chat("m", "hello")).header("x-gw-side-effecting", "true").send().await;
     assert_eq!((answer.status, answer.header("x-should-retry")), (502, "false"));
     assert_eq!((one.calls().len(), two.calls().len()), (1, 0));
+    assert_eq!(answer.error()["outcome"], "ambiguous");
     assert_eq!(gw.records(1).await[0]["outcome"], "ambiguous");
+}
+
+#[tokio::test]
+async fn a_request_without_side_effects_is_never_ambiguous() {
+    // Nothing was changed anywhere, so a repeat is the client's to decide, and record and answer say the same.
+    for fault in [Fault::ResetBeforeHead, Fault::HangBeforeHead] {
+        let (one, _two, _) = two(fault).await;
+        let lines = "attempt_timeout_ms = 100";
+        let toml =
+            Toml::new().upstream_with("one", &one.base_url(), "", lines).route("m", &["one"]).tenant("a", "");
+        let gw = Gw::start(&toml).await;
+        let answer = gw.chat("a", &chat("m", "hello")).send().await;
+        assert!(matches!(answer.status, 502 | 504), "{}", answer.text());
+        assert_eq!(gw.records(1).await[0]["outcome"], "failed");
+        assert!(answer.error().get("outcome").is_none(), "{}", answer.text());
+        assert_eq!(answer.header("x-should-retry"), "");
+    }
 }
 
 #[tokio::test]
@@ -89,7 +107,7 @@ async fn a_stream_that_outlives_its_deadline_ends_with_an_error_in_band() {
     let gw = Gw::start(&Toml::new().upstream("up", &provider).route("m", &["up"]).tenant("a", "")).await;
     let mut body = chat("m", "hello");
     body["stream"] = true.into();
-    let stream = gw.chat("a", &body).header("x-gw-deadline-ms", "400").stream().await;
+    let stream = gw.chat("a", &body).header("x-gw-deadline-ms", "1000").stream().await;
     assert_eq!(stream.status, 200);
     let events = Events::read(&stream.rest().await);
     assert_eq!((events.text().as_str(), events.done, events.finishes().len()), ("one ", false, 0));

@@ -19,7 +19,7 @@ async fn records_survive_a_restart_and_spend_is_restored() {
         .upstream_with("up", &provider.base_url(), "", "price = { input = 0, output = 1_000_000 }")
         .route("m", &["up"])
         .tenant("a", "budget = { limit_micros = 10, window = \"day\" }")
-        .tenant("b", "budget = { limit_micros = 10, window = \"hour\" }")
+        .tenant("b", "budget = { limit_micros = 10, window = \"day\" }")
         .server("drain_grace_ms = 0")
         .sqlite();
     let gw = Gw::start(&toml).await;

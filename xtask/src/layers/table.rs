@@ -163,7 +163,7 @@ pub(crate) const TABLE: &[Row] = &[
             "arc-swap", "async-trait", "aws-credential-types", "aws-sigv4", "base64", "blake2", "bytes",
             "foldhash", "futures-core", "futures-util", "http", "http-body", "http-body-util", "httpdate",
             "hyper-rustls", "jiff", "jsonwebtoken", "memchr", "parking_lot", "percent-encoding", "rustls",
-            "rustls-native-certs", "serde", "serde_json", "smallvec", "thiserror", "tower-service",
+            "rustls-native-certs", "serde", "serde_json", "smallvec", "thiserror", "tokio-rustls", "tower-service",
             "tracing", "webpki-roots",
         ],
         limited: &[

@@ -1,14 +1,18 @@
 //! Reads what the head of an answer says about its body.
 
 use gw_types::{BoundedText, ErrorKind, GatewayError, Secret};
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, header};
 
 /// The headers that carry a provider's id of the call, in order.
-const REQUEST_ID_HEADERS: [&str; 3] = ["x-request-id", "request-id", "apim-request-id"];
+const REQUEST_ID_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-request-id"),
+    HeaderName::from_static("request-id"),
+    HeaderName::from_static("apim-request-id"),
+];
 
 /// Returns the provider's id of the call.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<BoundedText> {
-    REQUEST_ID_HEADERS.iter().find_map(|name| text(headers, name)).map(BoundedText::new)
+    REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(name)?.to_str().ok()).map(BoundedText::new)
 }
 
 /// Returns a header's value, if it is text.
