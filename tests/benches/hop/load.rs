@@ -35,8 +35,8 @@ impl Load {
         let began = Instant::now();
         let workers: Vec<_> = (0..self.connections)
             .map(|_| {
-                let (left, request, address) =
-                    (Arc::clone(&left), Arc::clone(&request), target.process.address.clone());
+                let (left, mut request, address) =
+                    (Arc::clone(&left), template.to_vec(), target.process.address.clone());
                 tokio::spawn(async move {
                     let mut client = Client::connect(&address).await;
                     let take = |left: usize| left.checked_sub(1);
@@ -128,8 +128,8 @@ fn whole(buffer: &[u8]) -> bool {
     let Some(head) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
     let length = buffer[..head].split(|byte| *byte == b'\n').find_map(|line| {
         let (name, value) = line.split_at_checked(15)?;
-        name.eq_ignore_ascii_case(b"content-length:")
-            .then(|| std::str::from_utf8(value).ok()?.trim().parse().ok())?
+        let named = name.eq_ignore_ascii_case(b"content-length:");
+        std::str::from_utf8(value).ok()?.trim().parse::<usize>().ok().filter(|_| named)
     });
     match length {
         Some(length) => buffer.len() >= head + 4 + length,

@@ -1,4 +1,7 @@
 //! An OpenAI-compatible server that answers at once: what the hop itself costs is not hidden behind a model.
+//!
+//! Answers end with `length`, so that a cache is looked into for every request and keeps nothing: what is measured is
+//! the look-up, and memory is what the hop needs.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -73,7 +76,7 @@ async fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> 
 fn plain() -> Vec<u8> {
     let text = "The hop is measured with an answer of about a kilobyte. ".repeat(12);
     let body = format!(
-        r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"bench-model","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}","refusal":null}},"finish_reason":"stop","logprobs":null}}],"usage":{{"prompt_tokens":120,"completion_tokens":150,"total_tokens":270,"prompt_tokens_details":{{"cached_tokens":0}}}},"service_tier":"default"}}"#
+        r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"bench-model","choices":[{{"index":0,"message":{{"role":"assistant","content":"{text}","refusal":null}},"finish_reason":"length","logprobs":null}}],"usage":{{"prompt_tokens":120,"completion_tokens":150,"total_tokens":270,"prompt_tokens_details":{{"cached_tokens":0}}}},"service_tier":"default"}}"#
     );
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: up-1\r\ncontent-length: {}\r\n\r\n{body}",
@@ -97,7 +100,7 @@ fn chunks() -> Vec<Vec<u8>> {
         )
     };
     chunks.extend((0..CHUNKS).map(|_| event(&delta(r#"{"content":" token"}"#, "null"))));
-    chunks.push(event(&delta("{}", "\"stop\"")));
+    chunks.push(event(&delta("{}", "\"length\"")));
     chunks.push(event(
         r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"bench-model","choices":[],"usage":{"prompt_tokens":120,"completion_tokens":64,"total_tokens":184}}"#,
     ));
