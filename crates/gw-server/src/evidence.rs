@@ -102,6 +102,8 @@ impl Values {
     }
 
     fn into_headers(self, headers: &mut HeaderMap) {
+        // Room for these and for what stands there already, so that the map does not grow step by step.
+        headers.reserve(self.fields.len() + 8);
         let text = Bytes::from(self.text);
         for (name, range) in self.fields {
             // Names, digests and numbers are visible ASCII.
