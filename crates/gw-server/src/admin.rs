@@ -4,6 +4,7 @@ mod deployments;
 mod query;
 mod records;
 mod tenants;
+mod whole;
 
 use gw_types::{ErrorKind, GatewayError};
 use http::{

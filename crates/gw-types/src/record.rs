@@ -11,7 +11,8 @@ use crate::{
 /// What happened to one request.
 ///
 /// Durations are in microseconds, money in pico-USD. The schema is closed: there is no field that could hold a prompt
-/// or a completion.
+/// or a completion. What is absent or an empty list is left out of the serialised form, which halves what a ledger
+/// writes; reading it back gives the whole record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountingRecord {
@@ -26,24 +27,34 @@ pub struct AccountingRecord {
     /// Digest of the configuration that decided.
     pub config: BoundedText,
     /// The caller's own id of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<BoundedText>,
     /// The caller's trace context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<BoundedText>,
     /// The caller's prompt version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_version: Option<BoundedText>,
     /// The caller's schema version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_version: Option<BoundedText>,
     /// What the request was, as far as it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<FactsRecord>,
     /// The route that was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteName>,
     /// The first candidate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<DeploymentName>,
     /// The deployment that answered (for a cache hit: the one that gave the stored answer).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serving: Option<DeploymentName>,
     /// The version of the serving deployment's model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_version: Option<BoundedText>,
     /// The model that the provider says has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<BoundedText>,
     /// How the decision came about.
     pub decision: DecisionRecord,
@@ -62,14 +73,16 @@ pub struct AccountingRecord {
     /// What the provider billed beyond the bound that it was sent.
     pub overrun: Money,
     /// What was spent on the side: embedding, judging.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_costs: Vec<SideCost>,
     /// Fields that a translation dropped or approximated, in the caller's format.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<BoundedText>,
     /// How the request ended.
     #[serde(with = "by_name")]
     pub outcome: Outcome,
     /// The kind of error that ended it.
-    #[serde(with = "by_name_optional")]
+    #[serde(with = "by_name_optional", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorKind>,
     /// Where the time went.
     pub latency: LatencySplit,
@@ -86,10 +99,12 @@ pub struct FactsRecord {
     /// Whether a stream was asked for.
     pub stream: bool,
     /// The task class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_class: Option<TaskClass>,
     /// The classification that applied.
     pub classification: Classification,
     /// The groups of regions that were demanded, all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residency: Vec<Residency>,
     /// What the deployment had to be able to do.
     pub needs: CapabilitySet,
@@ -108,8 +123,10 @@ pub struct FactsRecord {
     /// The estimate of the input tokens.
     pub estimated_input: TokenCount,
     /// The output bound that the caller named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_output: Option<TokenCount>,
     /// The output bound that was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bound: Option<TokenCount>,
     /// Whether the request changes state elsewhere.
     pub side_effecting: bool,
@@ -118,6 +135,7 @@ pub struct FactsRecord {
     /// The whole budget of time, in milliseconds.
     pub deadline_ms: u64,
     /// The caller's end-user label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<BoundedText>,
 }
 
@@ -128,14 +146,19 @@ pub struct DecisionRecord {
     /// The chain, in order.
     pub candidates: Vec<DeploymentName>,
     /// Deployments of matching routes that may not answer, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusions: Vec<ExclusionRecord>,
     /// What the limiter said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limiter: Option<LimiterVerdict>,
     /// The random numbers drawn, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub draws: Vec<u64>,
     /// Hexadecimal digest of the cache key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<BoundedText>,
     /// How near the question of a semantic hit was, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similarity_milli: Option<u32>,
 }
 
@@ -158,6 +181,7 @@ pub struct LimiterVerdict {
     /// Whether the request was let through.
     pub admitted: bool,
     /// The limits that refused, by their names in the configuration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_by: Vec<BoundedText>,
 }
 
@@ -170,15 +194,17 @@ pub struct AttemptRecord {
     /// The model that was sent.
     pub model: ModelName,
     /// How it failed; `None`: it did not.
-    #[serde(with = "by_name_optional")]
+    #[serde(with = "by_name_optional", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorKind>,
     /// The provider's HTTP status, where it was an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// When it began, in microseconds from the request's arrival.
     pub start_us: u64,
     /// How long it took, in microseconds; a stream's runs to its end.
     pub duration_us: u64,
     /// The provider's id of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream_request_id: Option<BoundedText>,
 }
 

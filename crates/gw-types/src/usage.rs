@@ -22,7 +22,7 @@ impl TokenCount {
     }
 
     /// Returns whether there is no token.
-    pub const fn is_zero(self) -> bool {
+    pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
 
@@ -55,20 +55,27 @@ pub struct Usage {
     /// Text input that was neither read from nor written to a prompt cache.
     pub input: TokenCount,
     /// Input read from a prompt cache.
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub cached_input: TokenCount,
     /// Input written to a prompt cache with the short lifetime (5 minutes, or the only one there is).
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub cache_write: TokenCount,
     /// Input written to a prompt cache with the long lifetime (1 hour).
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub cache_write_long: TokenCount,
     /// Visible text output, reasoning excluded.
     pub output: TokenCount,
     /// Reasoning output.
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub reasoning: TokenCount,
     /// Audio input.
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub audio_input: TokenCount,
     /// Audio output.
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub audio_output: TokenCount,
     /// Image input, where a provider counts it apart from text.
+    #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub image_input: TokenCount,
     /// Whether any of the figures is gw's estimate and not the provider's report.
     pub estimated: bool,

@@ -16,7 +16,7 @@ use crate::places::Places;
 /// Waking a thread costs a request several microseconds, and a transaction costs the same for one record as for
 /// fifty; so a request wakes the writer at most once in this time. It bounds what `kill -9` can take. `flush` and
 /// every read cut it short.
-const GATHER: Duration = Duration::from_millis(5);
+const GATHER: Duration = Duration::from_millis(20);
 
 /// Records on their way to the writer, at most as many as there are places.
 ///
