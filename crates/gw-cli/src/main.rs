@@ -17,11 +17,6 @@ use clap::Parser;
 
 use self::arguments::{Arguments, Command, KeysCommand};
 
-/// Records are made by the threads that serve and freed by the one that writes them, which is where the system's
-/// allocator makes them wait for each other.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
