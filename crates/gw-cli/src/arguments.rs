@@ -18,6 +18,8 @@ pub(crate) enum Command {
     Serve(ServeOptions),
     /// Checks a configuration and says everything that is wrong with it.
     Check(CheckOptions),
+    /// Says what would become of one request and why; exits with 1 if nothing may serve it.
+    Explain(ExplainOptions),
     /// Shows a plain answer, a stream, a failover and a refusal, against a fake provider in the same process.
     Demo,
     /// Makes keys.
@@ -52,6 +54,52 @@ pub(crate) struct CheckOptions {
     /// How findings are printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// Makes every warning an error.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Prints which deployments serve each class of requests, and why the others do not.
+    #[arg(long)]
+    pub(crate) table: bool,
+    /// Prints which classes of requests go elsewhere under a second configuration.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["file", "table"])]
+    pub(crate) diff: Option<Vec<PathBuf>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainOptions {
+    /// The configuration; without it `gw.toml` of the current folder.
+    #[arg(long, value_name = "FILE", default_value = "gw.toml")]
+    pub(crate) config: PathBuf,
+    /// The model asked for.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: String,
+    /// The tenant; may be left out where there is one.
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<String>,
+    /// The classification; without it the tenant's default.
+    #[arg(long, value_name = "CLASSIFICATION")]
+    pub(crate) classification: Option<String>,
+    /// A group of regions demanded beside the tenant's own.
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) residency: Vec<String>,
+    /// The task class.
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) task_class: Option<String>,
+    /// Asks for a stream.
+    #[arg(long)]
+    pub(crate) stream: bool,
+    /// What the deployment must be able to do, with commas between.
+    #[arg(long, value_name = "CAPABILITIES", value_delimiter = ',')]
+    pub(crate) needs: Vec<String>,
+    /// The size of the input.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0)]
+    pub(crate) input_tokens: u64,
+    /// The label of the end user, by which shares go.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) share_key: Option<String>,
+    /// How the decision is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,12 +128,37 @@ pub(crate) struct CreateOptions {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
-    use super::Arguments;
+    use super::{Arguments, Command};
 
     #[test]
     fn the_definition_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    fn reads(arguments: &str) -> Result<Command, clap::error::ErrorKind> {
+        let arguments = Arguments::try_parse_from(arguments.split(' '));
+        arguments.map(|arguments| arguments.command).map_err(|error| error.kind())
+    }
+
+    #[test]
+    fn a_comparison_takes_two_files_and_no_third() {
+        let Ok(Command::Check(options)) = reads("gw check --diff a.toml b.toml") else { panic!("refused") };
+        assert_eq!(options.diff.unwrap().len(), 2);
+        assert!(reads("gw check --diff a.toml").is_err());
+        assert!(reads("gw check --diff a.toml b.toml --table").is_err());
+        assert!(reads("gw check c.toml --diff a.toml b.toml").is_err());
+    }
+
+    #[test]
+    fn a_request_to_explain_lists_needs_with_commas() {
+        let Ok(Command::Explain(options)) =
+            reads("gw explain --model m --needs tools,vision --residency a --residency b")
+        else {
+            panic!("refused")
+        };
+        assert_eq!((options.needs.len(), options.residency.len()), (2, 2));
+        assert!(reads("gw explain").is_err());
     }
 }

@@ -5,6 +5,7 @@
 mod arguments;
 mod check;
 mod demo;
+mod explain;
 mod keys;
 mod log;
 mod output;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let result = match &arguments.command {
         Command::Serve(options) => serve::run(options),
         Command::Check(options) => check::run(options),
+        Command::Explain(options) => explain::run(options),
         Command::Demo => demo::run(),
         Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),
     };

@@ -53,6 +53,9 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
         Composition::build(&start.config, seams, |ledger| Arc::new(MetricsLedger::new(ledger, observed)))
             .await
             .map_err(|faults| rendered(&faults))?;
+    for finding in composition.findings.iter() {
+        tracing::warn!("{finding}");
+    }
     let mut settings = composition.server.clone();
     settings.listen = options.listen.unwrap_or(settings.listen);
     settings.admin_listen = options.admin_listen.unwrap_or(settings.admin_listen);

@@ -11,7 +11,8 @@ use crate::{
 /// How the built-in configuration is called where a file would be named.
 const NAME: &str = "built-in configuration";
 
-/// Loopback only, one tenant without limits, and three models that need nothing.
+/// Loopback only, one tenant without limits, and three models that need nothing. What is sent to them stays in the
+/// process, so they may see everything.
 const DEMO: &str = r#"version = 1
 
 [providers.demo-echo]
@@ -29,6 +30,7 @@ script = ["429 retry-after=1"]
 [deployments.demo-echo]
 provider = "demo-echo"
 model = "demo-echo"
+classification_ceiling = "restricted"
 capabilities = ["chat", "streaming", "tools", "parallel_tools", "json_schema", "seed"]
 price = "free"
 expected_latency_ms = 10
@@ -36,12 +38,16 @@ expected_latency_ms = 10
 [deployments.demo-slow]
 provider = "demo-slow"
 model = "demo-slow"
+classification_ceiling = "restricted"
 price = "free"
 expected_latency_ms = 2_000
 
 [deployments.demo-busy]
 provider = "demo-busy"
 model = "demo-flaky"
+classification_ceiling = "restricted"
+family = "demo-echo"
+capabilities = ["chat", "streaming", "tools", "parallel_tools", "json_schema", "seed"]
 price = "free"
 expected_latency_ms = 10
 
@@ -110,7 +116,8 @@ impl Config {
 }
 
 /// OpenAI's models, by the beginnings of their names; the provider gets the name that was asked for. No price is known
-/// for a model that is not named, so the deployment says so.
+/// for a model that is not named, so the deployment says so; and no data above `internal` leaves without a file that
+/// says that it may.
 const OPENAI: &str = r#"
 [providers.openai]
 kind = "openai"
@@ -130,6 +137,10 @@ attempt_timeout_ms = 300_000
 name = "openai"
 match = { models = ["gpt-*", "chatgpt-*", "o1*", "o3*", "o4*"] }
 deployments = ["openai"]
+
+[[refused]]
+models = ["gpt-*", "chatgpt-*", "o1*", "o3*", "o4*"]
+classifications = ["confidential", "restricted"]
 "#;
 
 /// Returns the user's state folder, as the XDG base directory specification finds it: a relative path is none.

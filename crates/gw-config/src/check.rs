@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use gw_routing::analysis::PolicyFacts;
 use gw_types::{Clock, ManualClock};
 
-use crate::{Config, Diagnostics, Environment, parts::Parts};
+use crate::{Config, Diagnostics, Environment, diagnostics::Severity, parts::Parts};
 
 /// A configuration whose parts fit together.
 #[derive(Clone, Debug)]
@@ -13,17 +14,25 @@ pub struct Checked {
     pub config: Config,
     /// How many of each there are: providers, deployments, routes, tenants.
     pub counts: [(&'static str, usize); 4],
+    /// What the analysis of the routes found that is no error.
+    pub warnings: Diagnostics,
+    pub(crate) facts: PolicyFacts,
 }
 
 impl Checked {
     /// Builds the parts of a configuration that was read, and lets them go again.
     ///
     /// # Errors
-    /// Every fault that the parts find.
+    /// Every fault that the parts find, and what the analysis of the routes proves wrong.
     pub fn of(config: Config) -> Result<Self, Diagnostics> {
         // Nothing waits and nothing is timed, so any clock does.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-        Parts::of(&config, &clock)?;
+        let parts = Parts::of(&config, &clock)?;
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            parts.findings.into_iter().partition(|finding| finding.severity() == Severity::Error);
+        if !errors.is_empty() {
+            return Err(Diagnostics::new(errors));
+        }
         let file = &config.file;
         let counts = [
             ("providers", file.providers.len()),
@@ -31,7 +40,15 @@ impl Checked {
             ("routes", file.routes.len()),
             ("tenants", file.tenants.len()),
         ];
-        Ok(Self { config, counts })
+        Ok(Self { config, counts, warnings: Diagnostics::new(warnings), facts: parts.facts })
+    }
+
+    /// Returns the same if nothing was found at all.
+    ///
+    /// # Errors
+    /// Every warning, as an error.
+    pub fn strict(self) -> Result<Self, Diagnostics> {
+        if self.warnings.is_empty() { Ok(self) } else { Err(self.warnings.strict()) }
     }
 }
 

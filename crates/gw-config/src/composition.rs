@@ -64,6 +64,8 @@ pub struct Composition {
     pub digest: BoundedText,
     /// Plain fetches, for parts without an HTTP client of their own.
     pub fetch: Arc<dyn HttpFetch>,
+    /// What the analysis of the routes found; errors of it refuse `gw check` and not yet the start.
+    pub findings: Diagnostics,
     providers: BTreeMap<ProviderName, Arc<Provider>>,
 }
 
@@ -85,7 +87,7 @@ impl Composition {
     /// `observe` gets the ledger and returns the one to use, which may look at every record that passes.
     ///
     /// # Errors
-    /// Every fault that the parts find, or the one that the ledger cannot be opened or read.
+    /// Every fault that the parts and the analysis of the routes find, or the one that the ledger cannot be opened or read.
     pub async fn build(
         config: &Config,
         seams: Seams,
@@ -116,6 +118,7 @@ impl Composition {
             ledger,
             digest,
             fetch,
+            findings: Diagnostics::new(parts.findings),
             providers: parts.providers,
         })
     }

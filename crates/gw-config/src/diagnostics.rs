@@ -8,6 +8,25 @@ use serde_json::json;
 
 use crate::source::{Source, Span};
 
+/// Says whether a finding refuses the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// It does.
+    Error,
+    /// It does not, unless the user is strict.
+    Warning,
+}
+
+impl Severity {
+    /// Returns the name, as reports hold it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
 /// One fault of a configuration.
 ///
 /// Holds no secret: whatever may be a credential was overwritten in the text that it quotes.
@@ -18,6 +37,8 @@ pub struct Diagnostic {
     path: String,
     message: String,
     expected: String,
+    severity: Severity,
+    code: Option<&'static str>,
 }
 
 /// Where a fault is, and the line that shows it.
@@ -47,11 +68,26 @@ impl Diagnostic {
             path: path.to_owned(),
             message,
             expected,
+            severity: Severity::Error,
+            code: None,
         }
     }
 
+    /// Returns the fault as a finding of the analysis.
+    pub(crate) fn found_by(self, severity: Severity, code: &'static str) -> Self {
+        Self { severity, code: Some(code), ..self }
+    }
+
     pub(crate) fn of_file(file: &str, message: String, expected: String) -> Self {
-        Self { file: file.to_owned(), place: None, path: String::new(), message, expected }
+        Self {
+            file: file.to_owned(),
+            place: None,
+            path: String::new(),
+            message,
+            expected,
+            severity: Severity::Error,
+            code: None,
+        }
     }
 
     /// Returns the name of the file, as it was given.
@@ -84,6 +120,16 @@ impl Diagnostic {
         &self.expected
     }
 
+    /// Returns whether it refuses the start.
+    pub fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// Returns a name that stays, for programs, of what was found about the routes; `None` for every other fault.
+    pub fn code(&self) -> Option<&'static str> {
+        self.code
+    }
+
     /// Returns the offending text, credentials overwritten.
     pub fn found(&self) -> &str {
         self.place.as_ref().and_then(|place| place.text.get(place.marked.clone())).unwrap_or_default()
@@ -94,6 +140,8 @@ impl Diagnostic {
             "file": self.file,
             "line": self.line(),
             "column": self.column(),
+            "severity": self.severity.as_str(),
+            "code": self.code,
             "path": self.path,
             "message": self.message,
             "found": self.found(),
@@ -120,8 +168,8 @@ impl std::fmt::Display for Diagnostic {
     }
 }
 
-/// Every fault of a configuration, in the order of their places; at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Every fault of a configuration, in the order of their places. As an error it holds at least one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
@@ -136,6 +184,17 @@ impl Diagnostics {
         self.0.iter()
     }
 
+    /// Returns whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the same with every warning made an error.
+    pub(crate) fn strict(mut self) -> Self {
+        self.0.iter_mut().for_each(|fault| fault.severity = Severity::Error);
+        self
+    }
+
     /// Returns the report for people: every fault with its line, and a last line with their number.
     ///
     /// `color` asks for terminal escapes; without it the text is plain.
@@ -143,11 +202,24 @@ impl Diagnostics {
         render::report(&self.0, color)
     }
 
-    /// Returns the report for programs: `{"errors": [{"file", "line", "column", "path", "message", "found",
-    /// "expected"}]}`.
+    /// Returns the report for programs: `{"errors": [{"file", "line", "column", "severity", "code", "path", "message",
+    /// "found", "expected"}]}`.
     pub fn to_json(&self) -> String {
-        let errors: Vec<_> = self.0.iter().map(Diagnostic::to_json).collect();
-        json!({ "errors": errors }).to_string()
+        json!({ "errors": self.to_values() }).to_string()
+    }
+
+    /// Returns the items of [`Diagnostics::to_json`].
+    pub fn to_values(&self) -> Vec<serde_json::Value> {
+        self.0.iter().map(Diagnostic::to_json).collect()
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod deployment;
 mod ledger;
+mod matching;
 mod price;
 mod provider;
 mod residency;
@@ -19,6 +20,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) use self::{
     deployment::DeploymentEntry,
     ledger::{LedgerEntry, Store},
+    matching::MatchEntry,
     provider::{HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry, TransportEntry},
     route::{CacheEntry, RouteEntry, TemperatureEntry},
     server::ServerEntry,
@@ -50,6 +52,7 @@ pub(crate) struct File {
     pub(crate) providers: BTreeMap<ProviderName, Located<ProviderEntry>>,
     pub(crate) deployments: BTreeMap<DeploymentName, Located<DeploymentEntry>>,
     pub(crate) routes: Vec<Located<RouteEntry>>,
+    pub(crate) refused: Vec<Located<MatchEntry>>,
     pub(crate) tenants: BTreeMap<TenantId, Located<TenantEntry>>,
     pub(crate) ledger: LedgerEntry,
 }
@@ -71,6 +74,8 @@ pub(crate) struct Names {
     pub(crate) deployments: BTreeSet<String>,
     pub(crate) tenants: BTreeSet<String>,
     pub(crate) residency: BTreeSet<String>,
+    /// The groups that some tenant says it is in.
+    pub(crate) tenant_groups: BTreeSet<String>,
 }
 
 impl Names {
@@ -92,8 +97,19 @@ impl Names {
             deployments: keys("deployments"),
             tenants: keys("tenants"),
             residency: keys("residency"),
+            tenant_groups: groups_of_tenants(root),
         }
     }
+}
+
+/// Returns every text that stands in the `groups` of a tenant.
+fn groups_of_tenants(root: &DeTable<'_>) -> BTreeSet<String> {
+    let tenants = root.get("tenants").and_then(|tenants| tenants.get_ref().as_table());
+    let tenants = tenants.into_iter().flat_map(|tenants| tenants.values());
+    let groups =
+        tenants.filter_map(|tenant| tenant.get_ref().as_table()?.get("groups")?.get_ref().as_array());
+    let texts = groups.flat_map(|groups| groups.iter().filter_map(|group| group.get_ref().as_str()));
+    texts.map(str::to_owned).collect()
 }
 
 /// Reads the whole file. Where a fault was collected, what it is about is missing or a default.
@@ -108,6 +124,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let deployments =
         named(section.required("deployments", "{ ... }"), |node, at| deployment::read(&node, at, &names));
     let routes = route::read_all(&mut section, &names);
+    let refused = matching::read_refused(&mut section, &names);
     let tenants = tenants(&mut section, callers, |node, at| tenant::read(&node, at, &names, outside));
     let ledger = ledger::read(section.optional("ledger"));
     section.unavailable("cluster");
@@ -115,7 +132,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     if callers == Callers::WithKey {
         any_key(&tenants, faults);
     }
-    File { version, server, residency, providers, deployments, routes, tenants, ledger }
+    File { version, server, residency, providers, deployments, routes, refused, tenants, ledger }
 }
 
 fn version(section: &mut Section<'_>) -> i64 {

@@ -48,6 +48,7 @@ mod mask;
 mod nearest;
 mod parts;
 mod reader;
+mod report;
 mod secret;
 mod server_settings;
 mod source;
@@ -61,8 +62,9 @@ pub use self::{
     check::{Checked, check},
     composition::{Composition, DeploymentStatus, Seams},
     config::Config,
-    diagnostics::{Diagnostic, Diagnostics},
+    diagnostics::{Diagnostic, Diagnostics, Severity},
     environment::{Environment, FixedEnvironment, SystemEnvironment},
     keys::{NewKey, NoEntropy},
+    report::{Explained, PolicyChanges, Question, ServedTable},
     server_settings::{AdminKeys, ServerSettings},
 };

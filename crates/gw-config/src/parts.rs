@@ -2,6 +2,7 @@
 //!
 //! The parts check themselves while they are made; every fault that they find is brought back to its place in the file.
 
+mod analysis;
 mod keys;
 mod limits;
 mod pass_through;
@@ -13,12 +14,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use gw_adapters::Provider;
 use gw_exec::{Policy, PolicyConfig, Target, TenantPolicy};
 use gw_limits::Limits;
+use gw_routing::analysis::PolicyFacts;
 use gw_types::{Clock, Deployment, DeploymentName, ManualClock, ProviderName, TenantId};
 
-pub(crate) use self::{limits::window, providers::transport};
+pub(crate) use self::{limits::window, providers::transport, routing::report};
 use crate::{
     config::Config,
-    diagnostics::Diagnostics,
+    diagnostics::{Diagnostic, Diagnostics},
     file::{DeploymentEntry, TenantEntry},
     keys::KeyTable,
     reader::{Fault, Faults},
@@ -32,18 +34,25 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) keys: KeyTable,
     pub(crate) providers: BTreeMap<ProviderName, Arc<Provider>>,
+    /// The policy as the analysis sees it.
+    pub(crate) facts: PolicyFacts,
+    /// What the analysis of the routes found.
+    pub(crate) findings: Vec<Diagnostic>,
 }
 
 impl Parts {
     /// Makes the parts.
     ///
     /// # Errors
-    /// Every fault that any of them finds.
+    /// Every fault that any of them finds. What the routes make of each class of requests is looked at only where each
+    /// of them is sound: a condition that could not be read would hold for everything.
     pub(crate) fn of(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self, Diagnostics> {
         let faults = Faults::default();
         let built = providers::build(config, clock, &faults);
         let targets = targets(config, &built);
         let routing = routing::config(config, &faults);
+        let deployments = targets.iter().map(|target| Arc::clone(&target.deployment)).collect();
+        let facts = analysis::facts(config, routing.clone(), deployments);
         let policy_config = PolicyConfig {
             digest: config.digest(),
             routing,
@@ -54,12 +63,16 @@ impl Parts {
             max_deadline: config.file.server.max_deadline,
         };
         let policy = Policy::new(policy_config)
-            .map_err(|errors| errors.into_iter().for_each(|error| routing::report(&error, config, &faults)));
+            .map_err(|errors| errors.into_iter().for_each(|error| report(&error, config, &faults)));
+        let findings =
+            if faults.is_empty() { analysis::findings(config, &facts, &faults) } else { Vec::new() };
         let limits = Limits::new(limits::config(config), clock.now())
             .map_err(|errors| errors.into_iter().for_each(|error| limits::report(&error, config, &faults)));
         let keys = keys::table(config, &faults);
         match (policy, limits, faults.is_empty()) {
-            (Ok(policy), Ok(limits), true) => Ok(Self { policy, limits, keys, providers: built.providers }),
+            (Ok(policy), Ok(limits), true) => {
+                Ok(Self { policy, limits, keys, providers: built.providers, facts, findings })
+            }
             (Ok(_) | Err(()), Ok(_) | Err(()), _) => Err(config.diagnose(faults.into_list())),
         }
     }
@@ -83,7 +96,7 @@ pub(crate) fn further_faults(config: &Config, known: &[Fault]) -> Vec<Fault> {
 
 /// Returns the table that a path is in: `providers.up` of `providers.up.base_url`, `routes[0]` of `routes[0].match`.
 fn element(path: &str) -> &str {
-    let end = if path.starts_with("routes[") {
+    let end = if path.starts_with("routes[") || path.starts_with("refused[") {
         path.find('.')
     } else {
         path.match_indices('.').nth(1).map(|(at, _)| at)
@@ -138,4 +151,4 @@ pub(crate) fn fault(span: Span, path: &str, message: String, expected: &str) -> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

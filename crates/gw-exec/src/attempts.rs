@@ -88,7 +88,7 @@ impl Attempts<'_> {
             if flight.remaining(now) < target.deployment.timing.min_attempt {
                 return Err(CandidateEnd::Final(no_time_left()));
             }
-            // A waiting retry has given its slots back; without new ones its last error stands.
+            // A waiting retry has given its slots back and needs new ones.
             if flight.held.deployment_slot.is_none() {
                 let slots = flight.policy.target_state(self.chain[position]).slots.as_ref();
                 match slots.map(|slots| slots.try_acquire()) {
@@ -97,7 +97,9 @@ impl Attempts<'_> {
                     None => {}
                 }
             }
+            let began = flight.now();
             let outcome = self.attempt(flight, position, target).await;
+            self.observe(flight, position, target, began, outcome.is_ok());
             let budget = Arc::clone(&flight.policy.target_state(self.chain[position]).retries);
             let error = match outcome {
                 Ok(served) => {
@@ -113,12 +115,23 @@ impl Attempts<'_> {
             match self.next(flight, &target.deployment, &error, retries, budget.allows_retry()) {
                 Next::Retry(delay) => {
                     retries += 1;
-                    wait(flight, delay).await;
+                    if !wait(flight, delay).await {
+                        return Err(CandidateEnd::Final(error));
+                    }
                 }
                 Next::FallOver => return Err(CandidateEnd::FallOver(error)),
                 Next::GiveUp => return Err(CandidateEnd::Final(error)),
             }
         }
+    }
+
+    /// Tells the strategies how long the deployment took. What failed counts as if it had taken all its time, so that
+    /// what fails fast does not look fast.
+    fn observe(&self, flight: &Flight, position: usize, target: &Target, began: MonoTime, worked: bool) {
+        let now = flight.now();
+        let took =
+            if worked { now.saturating_since(began) } else { target.deployment.timing.attempt_timeout };
+        flight.policy.strategies().observe(self.chain[position], took, now);
     }
 
     /// Makes one call.
@@ -358,8 +371,9 @@ async fn within<F: Future>(timer: &mut Sleep, future: F) -> Result<F::Output, Ga
     .await
 }
 
-/// Waits without slots, and takes the tenant's slot again afterwards where there is one.
-async fn wait(flight: &mut Flight, delay: Duration) {
+/// Waits without slots and takes the tenant's slot again afterwards; returns whether there was one. Others may have
+/// taken it meanwhile: then the last error stands, because a retry must not pass the tenant's cap.
+async fn wait(flight: &mut Flight, delay: Duration) -> bool {
     let held = flight.held.slot.take().is_some();
     let began = flight.now();
     let until = began.saturating_add(delay);
@@ -368,6 +382,7 @@ async fn wait(flight: &mut Flight, delay: Duration) {
     if held {
         flight.held.slot = flight.limits.slot().ok();
     }
+    flight.held.slot.is_some() == held
 }
 
 fn note_loss(flight: &mut Flight, prepared: &Prepared) {

@@ -4,6 +4,7 @@ use std::{collections::HashMap, ops::Deref, sync::Arc};
 
 use foldhash::fast::FixedState;
 use gw_limits::{DeploymentSlots, TenantLimits};
+use gw_routing::{BoundStrategies, Strategy};
 use gw_types::TenantId;
 
 use crate::{budget::RetryBudget, policy::Policy, state::State};
@@ -14,6 +15,8 @@ pub(crate) struct Pinned {
     policy: Arc<Policy>,
     tenants: HashMap<TenantId, Arc<TenantLimits>, FixedState>,
     targets: Vec<TargetState>,
+    strategies: BoundStrategies,
+    is_sticky: bool,
 }
 
 /// The long-lived state of a deployment.
@@ -32,7 +35,10 @@ impl Pinned {
             slots: state.limits.deployment(&target.deployment.name),
             retries: state.retries.deployment(&target.deployment.name),
         });
-        Self { tenants: tenants.collect(), targets: targets.collect(), policy: Arc::new(policy) }
+        let (tenants, targets) = (tenants.collect(), targets.collect());
+        let strategies = state.strategies.bind(policy.router());
+        let is_sticky = policy.router().routes().any(|route| route.strategy == Strategy::Sticky);
+        Self { policy: Arc::new(policy), tenants, targets, strategies, is_sticky }
     }
 
     pub(crate) fn policy(&self) -> &Arc<Policy> {
@@ -41,6 +47,16 @@ impl Pinned {
 
     pub(crate) fn limits(&self, tenant: &TenantId) -> Option<&Arc<TenantLimits>> {
         self.tenants.get(tenant)
+    }
+
+    /// Returns what the strategies remember of routes and deployments.
+    pub(crate) fn strategies(&self) -> &BoundStrategies {
+        &self.strategies
+    }
+
+    /// Returns whether any route keeps a conversation at one deployment.
+    pub(crate) fn is_sticky(&self) -> bool {
+        self.is_sticky
     }
 
     pub(crate) fn target_state(&self, index: usize) -> &TargetState {

@@ -1,12 +1,13 @@
 //! The life of a request, steps 1 to 8. The order is a decision; each step says why it stands where it does.
 
-use std::{sync::Arc, time::Duration};
+use std::{hash::BuildHasher, sync::Arc, time::Duration};
 
+use foldhash::fast::FixedState;
 use gw_cache::CachedAnswer;
-use gw_routing::{RouteQuery, Selection};
+use gw_routing::{AllAvailable, Live, RouteQuery, Selection};
 use gw_types::{
     BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord, FactsRecord,
-    GatewayError, LimiterVerdict, NormalizedRequest, Outcome, Residency, TokenCount,
+    GatewayError, LimiterVerdict, NormalizedRequest, Outcome, Residency, TenantId, TokenCount,
 };
 use smallvec::SmallVec;
 
@@ -22,6 +23,9 @@ use crate::{
 
 /// The output bound of a request that names none where neither its route nor its deployment says more, in tokens.
 const OUTPUT_BOUND: TokenCount = TokenCount::new(4_096);
+
+/// The beginning of a body that a conversation is recognised by, in bytes.
+const AFFINITY_BYTES: usize = 1_024;
 
 /// How a request was answered.
 pub(crate) enum Answered {
@@ -69,7 +73,7 @@ pub(crate) async fn serve(
     let attempts = Attempts {
         request,
         chain: &selection.chain,
-        max_attempts: route.max_attempts.get(),
+        max_attempts: if selection.last_resort { 1 } else { route.max_attempts.get() },
         output_bound: effective.limited.then(|| output_bound(request, &route, &primary.deployment)),
     };
     flight.output_bound = attempts.output_bound;
@@ -198,11 +202,9 @@ fn route(
     let policy = Arc::clone(&flight.policy);
     let facts = &request.facts;
     let tenant = flight.record().tenant.clone();
-    let selection = policy.router().candidates(&RouteQuery {
-        model: &facts.model,
-        tenant: &tenant,
+    let share_key = facts.user.as_ref().map_or(flight.id().as_str(), BoundedText::as_str);
+    let query = RouteQuery {
         task_class: request.context.task_class.as_ref(),
-        classification: effective.classification,
         residency: &effective.residency,
         needs: facts.needs,
         input_tokens_at_least: estimate::input_at_least(facts),
@@ -210,7 +212,13 @@ fn route(
         budgeted: flight.limits.has_budget(),
         audio: facts.audio,
         images: facts.images > 0,
-    });
+        input_tokens_estimate: flight.estimated_input,
+        stream: facts.stream,
+        share_key: Some(share_key),
+        affinity: policy.is_sticky().then(|| affinity(&tenant, &request.body)),
+        ..RouteQuery::new(&facts.model, &tenant, effective.classification)
+    };
+    let selection = select(flight, request, &query);
     let record = flight.record();
     record.decision.exclusions = selection
         .exclusions
@@ -232,11 +240,43 @@ fn route(
             .with_param("model")
         });
     };
+    record.decision.draws.extend(&selection.draws);
     record.decision.candidates =
         selection.chain.iter().map(|index| policy.target(*index).deployment.name.clone()).collect();
     record.route = Some(policy.route(index).0.clone());
     record.primary = record.decision.candidates.first().cloned();
     Ok(selection)
+}
+
+/// Asks the router, with the moment that strategies go by.
+fn select(flight: &Flight, request: &NormalizedRequest, query: &RouteQuery<'_>) -> Selection {
+    let policy = &flight.policy;
+    let in_flight = |target| {
+        let slots = policy.target_state(target).slots.as_ref();
+        slots.map_or(0, |slots| u64::from(slots.in_use()))
+    };
+    let worst_case = |target| {
+        let deployment = &policy.target(target).deployment;
+        let named = request.facts.output.map(|output| output.tokens);
+        let bound = named.or(deployment.max_output_tokens).unwrap_or(OUTPUT_BOUND);
+        estimate::worst_case(&request.facts, bound, deployment)
+    };
+    policy.router().select(
+        query,
+        &Live {
+            now: flight.now(),
+            availability: &AllAvailable,
+            in_flight: &in_flight,
+            worst_case: &worst_case,
+            random: flight.state.random.as_ref(),
+            strategies: policy.strategies(),
+        },
+    )
+}
+
+/// Returns what a conversation is recognised by: its tenant and the beginning of its body, which later turns repeat.
+fn affinity(tenant: &TenantId, body: &[u8]) -> u64 {
+    FixedState::default().hash_one((tenant, &body[..body.len().min(AFFINITY_BYTES)]))
 }
 
 /// Returns the output bound to send where a limit applies, so that one request cannot take a whole budget.

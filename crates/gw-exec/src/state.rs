@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gw_cache::{ExactCache, SemanticCache};
 use gw_limits::Limits;
+use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
 use crate::budget::RetryBudgets;
@@ -40,6 +41,7 @@ pub(crate) struct State {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) retries: RetryBudgets,
+    pub(crate) strategies: StrategyState,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
 
@@ -54,6 +56,7 @@ impl State {
             random: config.random,
             ids: config.ids,
             retries: RetryBudgets::default(),
+            strategies: StrategyState::default(),
             codecs: config.codecs,
         }
     }

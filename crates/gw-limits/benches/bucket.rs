@@ -1,8 +1,12 @@
 //! How long one bucket takes to decide, on a clock that moves by a microsecond a call.
 
-use std::num::NonZeroU64;
+use std::{
+    num::{NonZeroU32, NonZeroU64},
+    time::Duration,
+};
 
 use divan::{Bencher, counter::ItemsCount};
+use governor::{Quota, RateLimiter, clock::FakeRelativeClock};
 use gw_limits::{Bucket, Rate};
 use gw_types::MonoTime;
 
@@ -35,5 +39,18 @@ fn refuse(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         now += TICK_NS;
         bucket.try_take(divan::black_box(1), MonoTime::from_nanos(now))
+    });
+}
+
+/// The `governor` crate's decision, granted every time, for comparison; its clock is moved as ours is.
+#[divan::bench]
+fn governor_check(bencher: Bencher<'_, '_>) {
+    let clock = FakeRelativeClock::default();
+    let burst = NonZeroU32::new(1_000_000).expect("a positive limit");
+    let quota = Quota::with_period(Duration::from_nanos(1)).expect("a positive period").allow_burst(burst);
+    let limiter = RateLimiter::direct_with_clock(quota, clock.clone());
+    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
+        clock.advance(Duration::from_nanos(TICK_NS));
+        divan::black_box(&limiter).check().is_ok()
     });
 }

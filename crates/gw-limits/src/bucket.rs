@@ -145,6 +145,13 @@ impl Bucket {
         Ok(Next(next))
     }
 
+    /// Returns the first instant at which `n` tokens, taken one after the other, have come; at least `now`.
+    pub(crate) fn all_by(&mut self, n: u64, now: MonoTime) -> MonoTime {
+        let floor = self.minted(now);
+        let next = self.position.max(floor).saturating_add(u128::from(n));
+        self.minted_at(next.saturating_sub(u128::from(self.capacity.get()))).max(self.seen)
+    }
+
     /// Carries out a take that was checked under the same lock.
     pub(crate) fn consume(&mut self, next: Next) {
         self.position = next.0;

@@ -18,6 +18,9 @@ pub(crate) mod names {
     pub(crate) const REQUESTS: &str = "requests_per_minute";
     pub(crate) const TOKENS: &str = "tokens_per_minute";
     pub(crate) const CONCURRENCY: &str = "max_concurrency";
+    pub(crate) const PACE: &str = "requests_per_second";
+    pub(crate) const IN_FLIGHT: &str = "in_flight_tokens";
+    pub(crate) const QUEUE: &str = "max_queue";
     pub(crate) const POOL: &str = "pool_capacity";
     pub(crate) const BUDGET: &str = "budget";
 }

@@ -1,6 +1,6 @@
 //! A bounded count of what is in use, without a lock.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// Counts slots in use up to a limit that may change.
 ///
@@ -16,7 +16,7 @@ impl Gauge {
     /// A limit that the count can reach but not pass.
     pub(crate) const UNLIMITED: u32 = u32::MAX;
 
-    pub(crate) const fn new(limit: u32) -> Self {
+    pub(crate) fn new(limit: u32) -> Self {
         Self { limit: AtomicU32::new(limit), in_use: AtomicU32::new(0) }
     }
 
@@ -30,6 +30,10 @@ impl Gauge {
 
     pub(crate) fn in_use(&self) -> u32 {
         self.in_use.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.in_use() >= self.limit()
     }
 
     /// Takes one slot if there is one.

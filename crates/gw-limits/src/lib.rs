@@ -1,11 +1,17 @@
-//! Decides whether a request of a tenant may go, and holds what it must give back.
+//! Decides whether, and when, a request may go, and holds what it must give back.
 //!
-//! Four limits, all in integers: requests and tokens a minute ([`Bucket`]), money a calendar window
-//! ([`Reservation`]), calls at once ([`Slot`], [`DeploymentSlot`]). A refusal in one of them takes nothing from any
-//! other. What is taken is owned by a guard that gives it back when dropped, so no way out of a request can leak it.
+//! Four limits, all in integers: requests and tokens a minute ([`Bucket`]), money a window of the calendar or of time
+//! ([`Reservation`]), calls at once ([`Slot`], [`DeploymentSlot`]). They apply to every [`Scope`] that a request
+//! concerns: [`Limits::subject`] brings these together, and a [`Subject`] decides in all of them before it takes from
+//! any. A refusal takes nothing anywhere. What is taken is owned by a guard that gives it back when dropped, so no way
+//! out of a request can leak it. [`TenantLimits`] is the case of one scope.
 //!
-//! The crate reads no clock, waits for nothing, and holds no lock across a call of its own: instants are passed in, an
-//! answer comes at once. Queues, pacing and limits shared between processes are deliberately absent.
+//! Who may wait does so in a fair queue ([`Subject::acquire`]), at a pace ([`Pacer`]) or for tokens in flight
+//! ([`TokenBudget`]). How many tokens a request will use is learnt by the [`Estimator`]. Settlements that come from
+//! elsewhere, late or twice find their reservation in a [`ReservationBook`].
+//!
+//! The crate reads no clock but the one that it is handed, has no runtime and no task of its own, and holds no lock
+//! across a call out of it. Limits shared between processes are deliberately absent.
 //!
 //! ```
 //! use gw_limits::{BudgetConfig, Limits, LimitsConfig, TenantLimitsConfig, Window};
@@ -38,26 +44,57 @@
 //! ```
 
 mod admission;
+mod book;
 mod bucket;
 mod config;
+mod estimate;
 mod gauge;
+mod in_flight;
 mod limits;
+mod line;
+#[cfg(all(test, loom))]
+mod models;
+mod node;
+mod pacing;
+mod queue;
 mod quota;
 mod rates;
+mod refusal;
+mod registry;
 mod reservation;
+mod scope;
+mod scopes;
 mod slots;
 mod snapshot;
+mod subject;
+mod sync;
 mod tenant;
 mod window;
+mod zone;
 
 pub use self::{
-    admission::{Admission, LimitRefusal},
+    admission::Admission,
+    book::{BookTotals, ReservationBook, ReservationState, Settlement},
     bucket::{Bucket, Denied, Rate},
     config::{BudgetConfig, InvalidLimits, LimitsConfig, TenantLimitsConfig},
-    limits::Limits,
+    estimate::{Accuracy, Estimator, InputEstimate, MilliTokens, TextClasses, Vocabulary},
+    in_flight::{TokenBudget, TokenWait, TokensInFlight},
+    limits::{BudgetPeriod, Limits},
+    pacing::{PaceWait, Pacer},
+    queue::{Priority, Ticket, Waiting},
+    refusal::{LimitRefusal, RefusedLimit, ScopeRefusal},
     reservation::Reservation,
+    scope::Scope,
+    scopes::{
+        InvalidScopes, OrganisationConfig, QuotaConfig, QuotaWindow, ScopeLimitsConfig, ScopesConfig,
+        TenantScopeConfig,
+    },
     slots::{DeploymentSlot, DeploymentSlots, Slot},
-    snapshot::{BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, TenantSnapshot},
+    snapshot::{
+        BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, QuotaSnapshot, ScopeSnapshot, TenantSnapshot,
+    },
+    subject::{Subject, SubjectIds},
     tenant::TenantLimits,
     window::Window,
+    zone::{UnknownZone, Zone},
 };

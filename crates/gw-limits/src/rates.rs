@@ -4,20 +4,20 @@ use std::num::NonZeroU64;
 
 use gw_types::MonoTime;
 
-use crate::{Bucket, BucketSnapshot, Denied, Rate, config::ValidTenant};
+use crate::{Bucket, BucketSnapshot, Denied, Rate, bucket::Next, scopes::NodeLimits};
 
-/// A tenant's buckets. `None`: no limit.
+/// A scope's buckets. `None`: no limit.
 #[derive(Debug)]
 pub(crate) struct Rates {
     requests: Option<Bucket>,
     tokens: Option<Bucket>,
 }
 
-/// What one request took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
-    pub(crate) requests: Option<u64>,
-    pub(crate) tokens: Option<u64>,
+/// Where the buckets will stand if the take goes through; `None`: no such limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked {
+    pub(crate) requests: Option<Next>,
+    pub(crate) tokens: Option<Next>,
 }
 
 /// Which buckets refused, and why; at least one did.
@@ -29,13 +29,13 @@ pub(crate) struct Refused {
 
 impl Rates {
     /// Returns full buckets.
-    pub(crate) fn new(limits: &ValidTenant, now: MonoTime) -> Self {
+    pub(crate) fn new(limits: &NodeLimits, now: MonoTime) -> Self {
         let full = |limit| Bucket::new(Rate::per_minute(limit), limit, now);
         Self { requests: limits.requests.map(full), tokens: limits.tokens.map(full) }
     }
 
     /// Changes the limits; a bucket that stays keeps its fill level, a new one is full.
-    pub(crate) fn set(&mut self, limits: &ValidTenant, now: MonoTime) {
+    pub(crate) fn set(&mut self, limits: &NodeLimits, now: MonoTime) {
         set(&mut self.requests, limits.requests, now);
         set(&mut self.tokens, limits.tokens, now);
     }
@@ -44,44 +44,45 @@ impl Rates {
         self.tokens.is_some()
     }
 
-    /// Takes one request and `tokens` tokens, or nothing.
-    pub(crate) fn take(&mut self, tokens: u64, now: MonoTime) -> Result<Taken, Refused> {
-        let mut taken = Taken::default();
+    /// Says whether one request and `tokens` tokens are there, and takes nothing.
+    pub(crate) fn check(&mut self, tokens: u64, now: MonoTime) -> Result<Checked, Refused> {
         let check =
             |bucket: &mut Option<Bucket>, n| bucket.as_mut().map(|bucket| bucket.check(n, now)).transpose();
         match (check(&mut self.requests, 1), check(&mut self.tokens, tokens)) {
-            (Ok(request), Ok(token)) => {
-                if let (Some(bucket), Some(next)) = (&mut self.requests, request) {
-                    bucket.consume(next);
-                    taken.requests = Some(1);
-                }
-                if let (Some(bucket), Some(next)) = (&mut self.tokens, token) {
-                    bucket.consume(next);
-                    taken.tokens = Some(tokens);
-                }
-                Ok(taken)
-            }
+            (Ok(requests), Ok(tokens)) => Ok(Checked { requests, tokens }),
             (requests, tokens) => Err(Refused { requests: requests.err(), tokens: tokens.err() }),
         }
     }
 
-    /// Returns what was taken, all of it.
-    pub(crate) fn give_back(&mut self, taken: Taken) {
-        if let (Some(bucket), Some(n)) = (&mut self.requests, taken.requests) {
-            bucket.give_back(n);
+    /// Takes what was checked under the same lock.
+    pub(crate) fn consume(&mut self, checked: Checked) {
+        if let (Some(bucket), Some(next)) = (&mut self.requests, checked.requests) {
+            bucket.consume(next);
         }
-        if let (Some(bucket), Some(n)) = (&mut self.tokens, taken.tokens) {
-            bucket.give_back(n);
+        if let (Some(bucket), Some(next)) = (&mut self.tokens, checked.tokens) {
+            bucket.consume(next);
         }
     }
 
-    /// Replaces taken tokens by used ones. A request that was admitted without a token limit stays uncounted.
-    pub(crate) fn settle_tokens(&mut self, taken: Taken, used: u64, now: MonoTime) {
-        if let (Some(bucket), Some(n)) = (&mut self.tokens, taken.tokens) {
-            if used > n {
-                bucket.debit(used - n, now);
+    pub(crate) fn give_back_request(&mut self) {
+        if let Some(bucket) = &mut self.requests {
+            bucket.give_back(1);
+        }
+    }
+
+    pub(crate) fn give_back_tokens(&mut self, tokens: u64) {
+        if let Some(bucket) = &mut self.tokens {
+            bucket.give_back(tokens);
+        }
+    }
+
+    /// Replaces taken tokens by used ones.
+    pub(crate) fn settle_tokens(&mut self, taken: u64, used: u64, now: MonoTime) {
+        if let Some(bucket) = &mut self.tokens {
+            if used > taken {
+                bucket.debit(used - taken, now);
             } else {
-                bucket.give_back(n - used);
+                bucket.give_back(taken - used);
             }
         }
     }

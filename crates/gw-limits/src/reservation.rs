@@ -1,33 +1,43 @@
 //! Money held for one request until it is known what it cost.
 
-use std::sync::Arc;
-
 use gw_errors::GatewayError;
 use gw_types::{Money, UtcTime};
+use smallvec::SmallVec;
 
-use crate::{
-    TenantLimits,
-    quota::{PeriodKey, Refusal},
-};
+use crate::{Subject, quota::PeriodKey, refusal::ScopeRefusal, subject::SCOPES_MAX};
+
+/// Caps on money of one request that need no allocation.
+const HOLDS_INLINE: usize = 8;
+
+/// Where money is held: the place of the scope, that of its cap, and the period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hold {
+    pub(crate) node: u8,
+    pub(crate) quota: u8,
+    pub(crate) period: PeriodKey,
+}
+
+const _: () = assert!(SCOPES_MAX <= u8::MAX as usize, "a place fits into a byte");
 
 /// Money held for one request: reserved, then dispatched, then committed or released exactly once.
 ///
-/// It belongs to the window in which it was made, and counts as reserved there until it is settled, also after the
+/// It belongs to the windows in which it was made, and counts as reserved there until it is settled, also after a
 /// window's end. Dropped before [`Reservation::dispatched`] it is released; dropped after, the provider may have
-/// billed the call, so the reserved amount is committed. A tenant without a budget gets one that holds nothing.
+/// billed the call, so the reserved amount is committed. A subject without a budget gets one that holds nothing.
 #[must_use = "dropping it settles it"]
 #[derive(Debug)]
 pub struct Reservation {
-    tenant: Arc<TenantLimits>,
+    subject: Subject,
     amount: Money,
     dispatched: bool,
-    /// `None` once settled, and where there is no budget.
-    period: Option<PeriodKey>,
+    /// Whether it was committed or released; a drop then does nothing.
+    settled: bool,
+    holds: SmallVec<[Hold; HOLDS_INLINE]>,
 }
 
 impl Reservation {
-    pub(crate) const fn new(tenant: Arc<TenantLimits>, amount: Money, period: Option<PeriodKey>) -> Self {
-        Self { tenant, amount, dispatched: false, period }
+    pub(crate) fn new(subject: Subject, amount: Money, holds: SmallVec<[Hold; HOLDS_INLINE]>) -> Self {
+        Self { subject, amount, dispatched: false, settled: false, holds }
     }
 
     /// Returns the amount held.
@@ -35,18 +45,16 @@ impl Reservation {
         self.amount
     }
 
-    /// Raises the amount, in the reservation's own window; an amount that is not larger changes nothing.
+    /// Raises the amount, in the reservation's own windows; an amount that is not larger changes nothing.
     ///
     /// # Errors
-    /// `QuotaExceeded` if the window does not hold the difference; what was held stays held.
+    /// `QuotaExceeded` if a window does not hold the difference; what was held stays held.
     pub fn raise_to(&mut self, amount: Money, utc: UtcTime) -> Result<(), GatewayError> {
         if amount <= self.amount {
             return Ok(());
         }
-        if let Some(period) = self.period {
-            let raised = self.tenant.state().quota.raise(period, self.amount, amount, utc);
-            raised.map_err(Refusal::into_error)?;
-        }
+        let raised = self.subject.raise(&self.holds, self.amount, amount, utc);
+        raised.map_err(|refused| ScopeRefusal::by_budgets(&self.subject, &refused).error)?;
         self.amount = amount;
         Ok(())
     }
@@ -54,6 +62,11 @@ impl Reservation {
     /// Marks that the call may have reached the provider: from now on a drop commits.
     pub const fn dispatched(&mut self) {
         self.dispatched = true;
+    }
+
+    /// Returns whether a drop would commit.
+    pub const fn is_dispatched(&self) -> bool {
+        self.dispatched
     }
 
     /// Spends the actual cost and gives the rest back; returns the overrun, what the cost is above the amount held.
@@ -70,8 +83,8 @@ impl Reservation {
     }
 
     fn settle(&mut self, spent: Money) {
-        if let Some(period) = self.period.take() {
-            self.tenant.state().quota.settle(period, self.amount, spent);
+        if !std::mem::replace(&mut self.settled, true) && !self.holds.is_empty() {
+            self.subject.settle(&self.holds, self.amount, spent);
         }
     }
 }

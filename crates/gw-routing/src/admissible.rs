@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Demand {
     /// `None`: a demanded group does not exist, and no region is in it.
-    residency: Option<GroupSet>,
+    pub(crate) residency: Option<GroupSet>,
     classification: Classification,
     needs: CapabilitySet,
     /// Input and output together, in tokens; `None`: beyond what can be counted.

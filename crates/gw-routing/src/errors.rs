@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use gw_types::{DeploymentName, Region, Residency, RouteName};
 
+use crate::TenantGroup;
+
 /// Names one fault of a [`crate::RoutingConfig`]: the place, the offender, and what would have been right.
 ///
 /// Lists of known names are whole and sorted, for whoever offers the nearest one; the message shows the first few.
@@ -73,6 +75,46 @@ pub enum RoutingError {
         group: Residency,
         /// The groups there are, sorted.
         known: Arc<[Residency]>,
+    },
+    /// A route matches by a group of regions that does not exist.
+    #[error("unknown residency group `{group}` in route `{route}`; known: {}", Known(known))]
+    UnknownRouteResidency {
+        /// The route.
+        route: RouteName,
+        /// The name that no group has.
+        group: Residency,
+        /// The groups there are, sorted.
+        known: Arc<[Residency]>,
+    },
+    /// A route matches by a group of tenants that does not exist.
+    #[error("unknown tenant group `{group}` in route `{route}`; known: {}", Known(known))]
+    UnknownTenantGroup {
+        /// The route.
+        route: RouteName,
+        /// The name that no group has.
+        group: TenantGroup,
+        /// The groups there are, sorted.
+        known: Arc<[TenantGroup]>,
+    },
+    /// A route gives a weight to a deployment that it does not offer.
+    #[error("route `{route}` weighs `{deployment}`, which is not among its deployments: {}", Known(known))]
+    UnknownWeight {
+        /// The route.
+        route: RouteName,
+        /// The name that the route does not offer.
+        deployment: DeploymentName,
+        /// The deployments of the route, as written.
+        known: Arc<[DeploymentName]>,
+    },
+    /// A setting of a route has no effect or no sense.
+    #[error("`{setting}` of route `{route}` {fault}")]
+    Setting {
+        /// The route.
+        route: RouteName,
+        /// The setting, as the configuration names it.
+        setting: &'static str,
+        /// What is wrong with it, and what would be right.
+        fault: &'static str,
     },
     /// There is more of something than the router holds.
     #[error("too many {what}{}: {count}; at most {max}", InRoute(route.as_ref()))]

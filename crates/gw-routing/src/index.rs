@@ -1,99 +1,143 @@
 //! Finds the routes that match a model's name, without asking the others.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::FixedState;
 use gw_types::ModelName;
+use smallvec::SmallVec;
 
-use crate::RouteConfig;
+use crate::ModelPattern;
+
+/// Lists that are merged without an allocation: one of the exact name, and one for each beginning of another.
+const LISTS: usize = 6;
 
 /// Finds routes by the name of a model.
 ///
-/// A look-up costs one hash of the name and one step for each route that lists it or has a wildcard. The memory is
-/// proportional to the patterns written: a route stands once at each of its names and once among the open ones.
+/// A look-up costs one hash of the name, one binary search among the beginnings of wildcards, and one step for each route
+/// that takes the name; routes that do not are never looked at. The memory is proportional to the patterns written.
 #[derive(Debug, Default)]
 pub(crate) struct ModelIndex {
     // A fixed hash is enough: the keys come from the configuration, and a caller can only look up.
     exact: HashMap<ModelName, Vec<usize>, FixedState>,
-    /// Routes with a wildcard or without any model, in their order.
-    open: Vec<OpenRoute>,
+    /// Sorted by their texts. The empty beginning belongs to routes of every model.
+    prefixes: Vec<Prefix>,
 }
 
-/// A route that takes names which it does not list.
+/// What names may begin with, and the routes that take such names.
 #[derive(Debug)]
-struct OpenRoute {
-    route: usize,
-    /// What a name may begin with; the empty text for a route of every model.
-    prefixes: Vec<Box<str>>,
+struct Prefix {
+    text: Box<str>,
+    /// Ascending.
+    routes: Vec<usize>,
+    /// The longest other beginning that this one begins with, as its place.
+    parent: Option<usize>,
 }
 
 impl ModelIndex {
-    /// Returns the index of the routes; their places are what a look-up returns.
-    pub(crate) fn new(routes: &[RouteConfig]) -> Self {
-        let mut index = Self::default();
-        for (route, config) in routes.iter().enumerate() {
-            let models = &config.matches.models;
-            for name in models.iter().filter_map(|pattern| pattern.exact()) {
-                let places = index.exact.entry(name.clone()).or_default();
-                // A name written twice in one route counts once.
+    /// Returns the index of lists of patterns; their places are what a look-up returns. An empty list takes every name.
+    pub(crate) fn new<'a>(routes: impl IntoIterator<Item = &'a [ModelPattern]>) -> Self {
+        let mut exact: HashMap<ModelName, Vec<usize>, FixedState> = HashMap::default();
+        let mut prefixes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (route, models) in routes.into_iter().enumerate() {
+            // A pattern written twice in one route counts once.
+            let stand = |places: &mut Vec<usize>| {
                 if places.last() != Some(&route) {
                     places.push(route);
                 }
+            };
+            for name in models.iter().filter_map(|pattern| pattern.exact()) {
+                stand(exact.entry(name.clone()).or_default());
             }
-            let mut prefixes: Vec<Box<str>> =
-                models.iter().filter_map(|pattern| pattern.prefix().map(Box::from)).collect();
+            for prefix in models.iter().filter_map(|pattern| pattern.prefix()) {
+                stand(prefixes.entry(prefix).or_default());
+            }
             if models.is_empty() {
-                prefixes.push(Box::from(""));
+                stand(prefixes.entry("").or_default());
             }
-            if !prefixes.is_empty() {
-                index.open.push(OpenRoute { route, prefixes });
-            }
+        }
+        let mut index = Self { exact, prefixes: Vec::with_capacity(prefixes.len()) };
+        for (text, routes) in prefixes {
+            let parent = index.longest_prefix(text);
+            index.prefixes.push(Prefix { text: Box::from(text), routes, parent });
         }
         index
     }
 
-    /// Returns the routes that match the name, in their order, none twice. Allocates nothing.
-    pub(crate) fn matching<'a>(&'a self, model: &'a str) -> Matching<'a> {
-        Matching { exact: self.exact.get(model).map_or(&[], Vec::as_slice), open: &self.open, model }
+    /// Returns the routes that match the name, in their order, none twice. Allocates nothing where at most
+    /// [`LISTS`] lists are merged.
+    pub(crate) fn matching<'a>(&'a self, model: &str) -> Matching<'a> {
+        let mut lists = SmallVec::new();
+        lists.extend(self.exact.get(model).map(Vec::as_slice));
+        let mut at = self.longest_prefix(model);
+        while let Some(prefix) = at.map(|place| &self.prefixes[place]) {
+            lists.push(prefix.routes.as_slice());
+            at = prefix.parent;
+        }
+        Matching { lists }
+    }
+
+    /// Returns the place of the longest beginning of the text.
+    ///
+    /// Whatever stands between a beginning of the text and the text itself in the order of texts has that beginning too;
+    /// so the nearest one before the text either is a beginning of it or descends from the longest.
+    fn longest_prefix(&self, text: &str) -> Option<usize> {
+        let mut at = self.prefixes.partition_point(|prefix| *prefix.text <= *text).checked_sub(1);
+        while let Some(prefix) = at.map(|place| &self.prefixes[place])
+            && !text.starts_with(&*prefix.text)
+        {
+            at = prefix.parent;
+        }
+        at
+    }
+
+    // === what the analysis splits by ===
+
+    /// Returns the names that routes list exactly, sorted.
+    pub(crate) fn exact_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.exact.keys().map(ModelName::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the beginnings, sorted.
+    pub(crate) fn beginnings(&self) -> impl Iterator<Item = &str> {
+        self.prefixes.iter().map(|prefix| &*prefix.text)
+    }
+
+    /// Returns whether the name is listed exactly.
+    pub(crate) fn lists(&self, name: &str) -> bool {
+        self.exact.contains_key(name)
+    }
+
+    /// Returns the longest beginning of the name.
+    pub(crate) fn beginning_of(&self, name: &str) -> Option<&str> {
+        self.longest_prefix(name).map(|place| &*self.prefixes[place].text)
     }
 }
 
-impl OpenRoute {
-    fn takes(&self, model: &str) -> bool {
-        self.prefixes.iter().any(|prefix| model.starts_with(&**prefix))
-    }
-}
-
-/// Merges two ascending lists of routes.
+/// Merges ascending lists of routes.
 #[derive(Debug)]
 pub(crate) struct Matching<'a> {
-    exact: &'a [usize],
-    open: &'a [OpenRoute],
-    model: &'a str,
+    lists: SmallVec<[&'a [usize]; LISTS]>,
 }
 
 impl Iterator for Matching<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        while let Some((first, rest)) = self.open.split_first()
-            && !first.takes(self.model)
-        {
-            self.open = rest;
+        if let [only] = self.lists.as_mut_slice() {
+            let (first, rest) = only.split_first()?;
+            *only = rest;
+            return Some(*first);
         }
-        let exact = self.exact.first().copied();
-        let open = self.open.first().map(|open| open.route);
-        let next = match (exact, open) {
-            (Some(exact), Some(open)) => exact.min(open),
-            (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => return None,
-        };
-        // A route that lists the name and has a wildcard for it stands in both lists.
-        if exact == Some(next) {
-            self.exact = &self.exact[1..];
-        }
-        if open == Some(next) {
-            self.open = &self.open[1..];
+        let next = self.lists.iter().filter_map(|list| list.first()).min().copied()?;
+        // A route that lists the name and has a wildcard for it stands in more than one list.
+        for list in &mut self.lists {
+            if let Some((first, rest)) = list.split_first()
+                && *first == next
+            {
+                *list = rest;
+            }
         }
         Some(next)
     }
@@ -102,21 +146,20 @@ impl Iterator for Matching<'_> {
 #[cfg(test)]
 mod tests {
     use super::ModelIndex;
-    use crate::{RouteConfig, RouteMatch};
+    use crate::ModelPattern;
 
     fn check(routes: &[&[&str]], model: &str, expected: &[usize]) {
-        let routes: Vec<RouteConfig> = routes
+        let routes: Vec<Vec<ModelPattern>> = routes
             .iter()
-            .map(|patterns| RouteConfig {
-                matches: RouteMatch {
-                    models: patterns.iter().map(|pattern| pattern.parse().unwrap()).collect(),
-                    ..RouteMatch::default()
-                },
-                ..RouteConfig::new("r".parse().unwrap(), Vec::new())
-            })
+            .map(|patterns| patterns.iter().map(|pattern| pattern.parse().unwrap()).collect())
             .collect();
-        let found: Vec<usize> = ModelIndex::new(&routes).matching(model).collect();
+        let index = ModelIndex::new(routes.iter().map(Vec::as_slice));
+        let found: Vec<usize> = index.matching(model).collect();
         assert_eq!(found, expected, "{model}");
+        let slow = |place: &usize| {
+            routes[*place].is_empty() || routes[*place].iter().any(|pattern| pattern.matches(model))
+        };
+        assert_eq!(found, (0..routes.len()).filter(slow).collect::<Vec<_>>(), "{model}");
     }
 
     #[test]
@@ -129,5 +172,16 @@ mod tests {
         check(routes, "", &[2, 5]);
         check(&[&["gpt-4"], &["claude"]], "gpt", &[]);
         check(&[], "gpt-4", &[]);
+    }
+
+    #[test]
+    fn the_longest_beginning_is_found_behind_its_neighbours() {
+        let routes: &[&[&str]] = &[&["a*"], &["ab*"], &["abc*"], &["abd*"], &["b*"], &["abcx*"]];
+        check(routes, "abz", &[0, 1]);
+        check(routes, "abcz", &[0, 1, 2]);
+        check(routes, "abe", &[0, 1]);
+        check(routes, "az", &[0]);
+        check(routes, "aa", &[0]);
+        check(routes, "c", &[]);
     }
 }

@@ -4,9 +4,10 @@
 //! in which order (gate one). The facts say what is possible: regions, ceilings, capabilities, sizes, prices (gate two).
 //! Gate two only ever removes, so an author cannot grant what a deployment cannot do. Routes are tried by
 //! (priority, name), and the first one whose chain is not empty wins: a specific rule that cannot be satisfied does not
-//! hide a general one that can.
+//! hide a general one that can, unless it says so.
 //!
-//! The crate calls nobody, waits for nothing, reads no clock and draws no chance; it knows neither health nor limits.
+//! The crate calls nobody and waits for nothing. Time, chance, health, load and cost come in through a [`Live`], and
+//! what a strategy has to remember is the caller's ([`StrategyState`]); without them a decision is a pure function.
 //! Every name is checked when a [`Router`] is made, and every fault is reported at once.
 //!
 //! ```
@@ -54,22 +55,35 @@
 //! ```
 
 mod admissible;
+/// The policy compiler: what a policy does with every class of requests, proved before any traffic.
+pub mod analysis;
 mod config;
+mod decide;
 mod errors;
+mod explain;
+mod group;
+mod hash;
 mod index;
+mod live;
 mod matches;
 mod pattern;
 mod query;
 mod residency;
 mod router;
+mod screen;
 mod selection;
+mod strategy;
 mod validate;
 
 pub use self::{
-    config::{RouteConfig, RouteMatch, RoutingConfig, Strategy},
+    config::{OnUnavailable, RouteConfig, RouteMatch, RoutingConfig, Strategy},
     errors::RoutingError,
+    explain::{DeploymentStep, DeploymentVerdict, Explanation, RouteOutcome, RouteStep},
+    group::TenantGroup,
+    live::{AllAvailable, Availability, Live, Standing},
     pattern::{InvalidPattern, ModelPattern},
     query::RouteQuery,
     router::Router,
-    selection::{Exclusion, ExclusionReason, Selection},
+    selection::{Exclusion, ExclusionReason, Mismatch, Selection},
+    strategy::{BoundStrategies, StrategyState},
 };

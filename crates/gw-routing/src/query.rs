@@ -28,6 +28,18 @@ pub struct RouteQuery<'a> {
     pub audio: bool,
     /// Whether images go in.
     pub images: bool,
+    /// The estimate of the input tokens, for routes that match by size. Where it is below `input_tokens_at_least`, that
+    /// counts.
+    pub input_tokens_estimate: TokenCount,
+    /// Whether a stream is asked for.
+    pub stream: bool,
+    /// The request's metadata: keys and values. Of a key that stands twice the first value counts.
+    pub metadata: &'a [(&'a str, &'a str)],
+    /// What the caller wants to be in or out of shares by: a user, a conversation.
+    pub share_key: Option<&'a str>,
+    /// A hash over the tenant and the beginning of the prompt, for [`crate::Strategy::Sticky`]. A hash: no text of a
+    /// prompt comes into this crate.
+    pub affinity: Option<u64>,
 }
 
 impl<'a> RouteQuery<'a> {
@@ -45,6 +57,16 @@ impl<'a> RouteQuery<'a> {
             budgeted: false,
             audio: false,
             images: false,
+            input_tokens_estimate: TokenCount::ZERO,
+            stream: false,
+            metadata: &[],
+            share_key: None,
+            affinity: None,
         }
+    }
+
+    /// Returns the input tokens that routes match by.
+    pub(crate) fn input_tokens(&self) -> u64 {
+        self.input_tokens_estimate.get().max(self.input_tokens_at_least.get())
     }
 }

@@ -51,6 +51,16 @@ impl GroupSet {
     pub(crate) const fn covers(self, demanded: Self) -> bool {
         demanded.0 & !self.0 == 0
     }
+
+    /// Returns whether the sets have a group in common.
+    pub(crate) const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Returns whether there is no group in the set.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
 }
 
 #[cfg(test)]

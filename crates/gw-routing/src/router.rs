@@ -1,43 +1,37 @@
-//! The router: gate one and gate two in their order, over routes in theirs.
+//! The router: a policy without faults, ready to decide.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use gw_types::{Deployment, ModelName, Residency, TenantId};
-use smallvec::SmallVec;
+use gw_types::{Deployment, DeploymentName, ModelName, Residency, TenantId};
 
 use crate::{
-    Exclusion, RouteConfig, RouteQuery, RoutingConfig, RoutingError, Selection, Strategy,
-    admissible::{Demand, Facts},
+    Explanation, Live, RouteConfig, RouteQuery, RoutingConfig, RoutingError, Selection,
+    admissible::Facts,
+    decide::{Rule, Unwatched},
     index::ModelIndex,
-    matches::{Matcher, TenantNumbers},
+    matches::TenantNumbers,
     residency::ResidencyGroups,
-    validate::{Places, validate},
+    screen::Screen,
+    validate::validate,
 };
 
 /// Chooses the deployments that may answer a request. Immutable, and equal for equal inputs.
 ///
-/// The answer depends on nothing but the configuration, the facts and the query, so a recorded query can be decided
-/// again. Health, limits and load are the business of others.
+/// The answer depends on nothing but the configuration, the facts, the query and what a [`Live`] shows, so a recorded
+/// query can be decided again. Limits are the business of others.
 #[derive(Debug)]
 pub struct Router {
     /// Sorted by (priority, name).
-    routes: Box<[RouteConfig]>,
+    pub(crate) routes: Box<[RouteConfig]>,
     /// One for each route, in the same order.
-    rules: Box<[Rule]>,
-    /// One for each deployment, in the order given.
-    facts: Box<[Facts]>,
-    index: ModelIndex,
-    tenants: TenantNumbers,
-    residency: ResidencyGroups,
-}
-
-/// A route with its names resolved.
-#[derive(Debug)]
-struct Rule {
-    matcher: Matcher,
-    strategy: Strategy,
-    /// Places in `facts`, as written.
-    deployments: Box<[usize]>,
+    pub(crate) rules: Box<[Rule]>,
+    /// One for each deployment, in the order given; so the names.
+    pub(crate) facts: Box<[Facts]>,
+    names: Box<[DeploymentName]>,
+    pub(crate) index: ModelIndex,
+    pub(crate) tenants: TenantNumbers,
+    pub(crate) screen: Screen,
+    pub(crate) residency: ResidencyGroups,
 }
 
 impl Router {
@@ -47,8 +41,14 @@ impl Router {
     pub const ROUTES_MAX: usize = 4_096;
     /// The most groups of regions.
     pub const RESIDENCY_GROUPS_MAX: usize = ResidencyGroups::COUNT_MAX;
-    /// The longest list of one kind in one route: deployments, models, task classes, classifications, tenants.
+    /// The longest list of one kind in one route: deployments, models, tenants, metadata values and so on.
     pub const NAMES_PER_ROUTE_MAX: usize = 1_024;
+    /// The most classes of requests that a policy declares refused.
+    pub const REFUSED_MAX: usize = 256;
+    /// The longest key or value of metadata, in bytes.
+    pub const METADATA_BYTES_MAX: usize = 128;
+    /// The most that one deployment of a route may weigh.
+    pub const WEIGHT_MAX: u32 = 1_000_000;
     /// The most exclusions that a [`Selection`] tells of; they go into the request's record.
     pub const EXCLUSIONS_MAX: usize = 256;
 
@@ -58,52 +58,61 @@ impl Router {
     /// places in this list. Costs O(n log n) in the number of names.
     ///
     /// # Errors
-    /// Every fault at once: deployments that do not exist, names given twice, routes without deployments, groups of
-    /// regions that no deployment is in, and bounds passed (which hide the other faults).
+    /// Every fault at once: names that do not exist or are given twice, routes without deployments, groups of regions
+    /// that no deployment is in, settings without an effect, and bounds passed (which hide the other faults).
     pub fn new(config: RoutingConfig, deployments: &[Arc<Deployment>]) -> Result<Self, Vec<RoutingError>> {
         let places = validate(&config, deployments)?;
-        let RoutingConfig { mut routes, residency } = config;
+        let mut config = config;
+        let mut routes = std::mem::take(&mut config.routes);
         routes.sort_by(|a, b| (a.priority, &a.name).cmp(&(b.priority, &b.name)));
+        let residency = ResidencyGroups::new(&config.residency);
         let facts = |deployment: &Arc<Deployment>| {
-            Facts::new(deployment, ResidencyGroups::containing(&residency, &deployment.region))
+            Facts::new(deployment, ResidencyGroups::containing(&config.residency, &deployment.region))
         };
+        let family =
+            |place: usize| config.families.get(&deployments[place].name).unwrap_or(&deployments[place].model);
         let mut tenants = TenantNumbers::default();
+        let rules: Box<[Rule]> = routes
+            .iter()
+            .map(|route| Rule::new(route, &config, &places, &family, &residency, &mut tenants))
+            .collect();
         Ok(Self {
-            rules: routes.iter().map(|route| Rule::new(route, &places, &mut tenants)).collect(),
+            screen: Screen::new(&rules, &tenants),
+            rules,
             tenants,
             facts: deployments.iter().map(facts).collect(),
-            index: ModelIndex::new(&routes),
-            residency: ResidencyGroups::new(&residency),
+            names: deployments.iter().map(|deployment| deployment.name.clone()).collect(),
+            index: ModelIndex::new(routes.iter().map(|route| route.matches.models.as_slice())),
+            residency,
             routes: routes.into(),
         })
     }
 
-    /// Returns the deployments that may answer, and why others may not.
+    /// Returns the deployments that may answer, and why others may not, whatever the moment.
     ///
     /// The first route that matches and keeps at least one deployment wins; the chain is empty rather than hold a
-    /// deployment that the facts forbid. Costs two hashes, one step for each route that knows the model, and one for
-    /// each deployment of a route that matches. Where nothing is excluded and the winning route has at most eight
-    /// deployments, nothing is allocated.
+    /// deployment that the facts forbid. Only [`crate::Strategy::Ordered`] needs no moment: under every other strategy
+    /// the chain holds all that may be chosen, as written, and what the choice would then forbid is still in it.
+    ///
+    /// Costs two hashes, one step for each route that knows the model, and one for each deployment of a route that
+    /// matches. Where nothing is excluded and the winning route has at most eight deployments, nothing is allocated.
     pub fn candidates(&self, query: &RouteQuery<'_>) -> Selection {
-        let demand = Demand::new(query, &self.residency);
-        let tenant = self.tenants.get(query.tenant);
-        let mut selection = Selection::default();
-        for route in self.index.matching(query.model) {
-            let rule = &self.rules[route];
-            if !rule.matcher.is_for(tenant) {
-                continue;
-            }
-            selection.model_known = true;
-            if !rule.matcher.takes(query) {
-                continue;
-            }
-            self.admit(route, &demand, &mut selection);
-            if !selection.chain.is_empty() {
-                selection.route = Some(route);
-                break;
-            }
-        }
-        selection
+        self.decide(query, None, &mut Unwatched)
+    }
+
+    /// Returns the deployments that may answer now, in the order of the route's strategy.
+    ///
+    /// Deployments that are not available are out. A route none of whose deployments is available is passed over, unless
+    /// it says [`crate::OnUnavailable::Fail`]; if no route has one that is, the one that recovers first is the chain, and
+    /// [`Selection::last_resort`] says so.
+    pub fn select(&self, query: &RouteQuery<'_>, live: &Live<'_>) -> Selection {
+        self.decide(query, Some(live), &mut Unwatched)
+    }
+
+    /// Returns the decision step by step: the same code, watched. Without a `live` it is that of
+    /// [`Router::candidates`].
+    pub fn explain(&self, query: &RouteQuery<'_>, live: Option<&Live<'_>>) -> Explanation {
+        Explanation::of(self, query, live)
     }
 
     /// Returns the names that some route lists and offers this tenant, sorted, none twice. Wildcards name no model and
@@ -133,6 +142,11 @@ impl Router {
         self.routes.get(place)
     }
 
+    /// Returns the names of the deployments, in the order given.
+    pub fn deployments(&self) -> &[DeploymentName] {
+        &self.names
+    }
+
     /// Checks that a group of regions exists, before a tenant or a request may demand it.
     ///
     /// # Errors
@@ -144,43 +158,6 @@ impl Router {
                 group: group.clone(),
                 known: self.residency.names().into(),
             }),
-        }
-    }
-
-    /// Passes the route's deployments through gate two.
-    fn admit(&self, route: usize, demand: &Demand, selection: &mut Selection) {
-        let rule = &self.rules[route];
-        // At once, so that a long chain is allocated once and not by doubling.
-        selection.chain.reserve_exact(rule.deployments.len());
-        for &deployment in &rule.deployments {
-            match self.facts[deployment].against(demand) {
-                None => selection.chain.push(deployment),
-                Some(reason) if selection.exclusions.len() < Self::EXCLUSIONS_MAX => {
-                    selection.exclusions.push(Exclusion { route, deployment, reason });
-                }
-                Some(_) => {}
-            }
-        }
-        rule.strategy.arrange(&mut selection.chain);
-    }
-}
-
-impl Rule {
-    fn new(route: &RouteConfig, places: &Places<'_>, tenants: &mut TenantNumbers) -> Self {
-        Self {
-            matcher: Matcher::new(&route.matches, tenants),
-            strategy: route.strategy,
-            // Every name was found when the policy was validated.
-            deployments: route.deployments.iter().filter_map(|name| places.get(name).copied()).collect(),
-        }
-    }
-}
-
-impl Strategy {
-    /// Puts the admissible deployments, which come as written, into the strategy's order. It neither adds nor removes.
-    fn arrange(self, _chain: &mut SmallVec<[usize; 8]>) {
-        match self {
-            Self::Ordered => {}
         }
     }
 }

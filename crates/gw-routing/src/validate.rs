@@ -1,5 +1,7 @@
 //! Checks every name of a policy, and reports every fault at once.
 
+mod conditions;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -7,7 +9,7 @@ use std::{
 
 use gw_types::{Deployment, DeploymentName, Region, RouteName};
 
-use crate::{RouteConfig, Router, RoutingConfig, RoutingError};
+use crate::{RouteConfig, RouteMatch, Router, RoutingConfig, RoutingError};
 
 /// The deployments by name, with their places.
 pub(crate) type Places<'a> = BTreeMap<&'a DeploymentName, usize>;
@@ -37,6 +39,7 @@ pub(crate) fn validate<'a>(
         }
     }
     faults.extend(faults_of_routes(&config.routes, &places));
+    faults.extend(conditions::faults(config));
     faults.extend(faults_of_residency(config, deployments));
     if faults.is_empty() { Ok(places) } else { Err(faults) }
 }
@@ -53,18 +56,33 @@ fn beyond_bounds(config: &RoutingConfig, deployments: &[Arc<Deployment>]) -> Vec
     check("residency groups", None, config.residency.len(), Router::RESIDENCY_GROUPS_MAX);
     // The first routes only: a message for each of a million routes helps nobody.
     for route in config.routes.iter().take(Router::ROUTES_MAX) {
-        let matches = &route.matches;
-        for (what, count) in [
-            ("deployments", route.deployments.len()),
-            ("models", matches.models.len()),
-            ("task classes", matches.task_classes.len()),
-            ("classifications", matches.classifications.len()),
-            ("tenants", matches.tenants.len()),
-        ] {
+        let named = [("deployments", route.deployments.len()), ("weights", route.weights.len())];
+        for (what, count) in named.into_iter().chain(lengths(&route.matches)) {
             check(what, Some(&route.name), count, Router::NAMES_PER_ROUTE_MAX);
         }
     }
+    check("refused classes", None, config.refused.len(), Router::REFUSED_MAX);
+    for refused in config.refused.iter().take(Router::REFUSED_MAX) {
+        for (what, count) in lengths(refused) {
+            check(what, None, count, Router::NAMES_PER_ROUTE_MAX);
+        }
+    }
     faults
+}
+
+/// Returns how many of each kind a match names.
+fn lengths(matches: &RouteMatch) -> impl Iterator<Item = (&'static str, usize)> {
+    [
+        ("models", matches.models.len()),
+        ("task classes", matches.task_classes.len()),
+        ("classifications", matches.classifications.len()),
+        ("tenants", matches.tenants.len()),
+        ("tenant groups", matches.tenant_groups.len()),
+        ("residency groups", matches.residency.len()),
+        ("metadata keys", matches.metadata.len()),
+        ("metadata values", matches.metadata.values().map(Vec::len).sum()),
+    ]
+    .into_iter()
 }
 
 fn faults_of_routes(routes: &[RouteConfig], places: &Places<'_>) -> Vec<RoutingError> {

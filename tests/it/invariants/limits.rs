@@ -22,7 +22,8 @@ async fn i04_a_refusal_by_one_limit_consumes_nothing_of_the_others() {
     let toml = counting()
         .scripted_with("priced", &["ok"], "price = \"unpriced\"")
         .route("unpriced", &["priced"])
-        .tenant("a", "requests_per_minute = 10\ntokens_per_minute = 1_000\nmax_concurrency = 1\nbudget = { limit_micros = 100, window = \"day\" }");
+        .tenant("a", "requests_per_minute = 10\ntokens_per_minute = 1_000\nmax_concurrency = 1\nbudget = { limit_micros = 100, window = \"day\" }")
+        .tenant("b", "");
     let house = House::new(&toml).await;
     let full = house.snapshot("a");
     let ask = Ask::of("a", "m", "hello").with("max_tokens", 5);

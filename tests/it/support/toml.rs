@@ -98,6 +98,7 @@ impl Toml {
         let mut text = format!("[deployments.{name}]\nprovider = \"{provider}\"\n{lines}\n");
         for (key, line) in [
             ("model =", format!("model = \"{name}-model\"")),
+            ("family", "family = \"one\"".to_owned()),
             ("price", "price = { input = 1_000_000, output = 2_000_000 }".to_owned()),
             ("capabilities", ALL_CAPABILITIES.to_owned()),
             ("expected_latency_ms", "expected_latency_ms = 10".to_owned()),

@@ -11,7 +11,7 @@ use gw_types::{
 };
 
 use super::{Composition, Seams};
-use crate::{Config, FixedEnvironment, config::tests::SOUND};
+use crate::{Config, FixedEnvironment, config::tests::SOUND, parts::tests::analysis::THREE_MISTAKES};
 
 fn seams() -> Seams {
     Seams {
@@ -176,4 +176,31 @@ fn what_check_accepts_is_built() {
     assert_eq!(composition.digest, checked.config.digest());
     assert!(composition.deployments()[0].transport.is_some());
     assert!(!format!("{composition:?}").contains("canary"));
+}
+
+#[test]
+fn what_check_refuses_is_said_at_the_start() {
+    let environment = FixedEnvironment::new().with_var("T_KEY", "canary-t");
+    let text = format!("{THREE_MISTAKES}\n[ledger]\nstore = \"none\"\n");
+    let config = Config::parse(&text, "gw.toml", &environment).unwrap();
+    let composition = run(build(&config));
+    let said: Vec<String> = composition.findings.iter().map(ToString::to_string).collect();
+    let refused = crate::Checked::of(config).unwrap_err();
+    assert_eq!(refused.iter().len(), 3);
+    assert!(refused.iter().all(|finding| said.contains(&finding.to_string())));
+}
+
+#[test]
+fn a_weighted_route_takes_turns() {
+    run(async {
+        let text = budgeted("none")
+            .replace(
+                "[[routes]]",
+                "[deployments.e]\nprovider = \"p\"\nmodel = \"m\"\nprice = \"free\"\n[[routes]]",
+            )
+            .replace("[\"d\"]", "[\"d\", \"e\"]\nstrategy = \"weighted\"\nweights = { d = 0 }");
+        let composition = build(&parse(&text, "gw.toml")).await;
+        let reply = ask(&composition, &identity("a"), "m").await.unwrap();
+        assert_eq!(reply.head.deployment.unwrap().as_str(), "e");
+    });
 }

@@ -2,6 +2,7 @@
 
 mod environment;
 mod kinds;
+mod routes;
 mod schema;
 
 use crate::{Config, Diagnostics, FixedEnvironment};

@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct DeploymentEntry {
     pub(crate) provider: Located<ProviderName>,
     pub(crate) model: ModelName,
+    /// The family of models that fallbacks stay in; `None`: not known, and fallbacks are not held to it.
+    pub(crate) family: Option<ModelName>,
     pub(crate) model_version: Option<BoundedText>,
     pub(crate) region: Region,
     pub(crate) classification_ceiling: Classification,
@@ -28,6 +30,9 @@ pub(crate) struct DeploymentEntry {
     pub(crate) price: Pricing,
     #[serde(serialize_with = "written::timing")]
     pub(crate) timing: DeploymentTiming,
+    /// Whether the file says `expected_latency_ms`, or it is a default.
+    #[serde(skip)]
+    pub(crate) latency_stated: bool,
     pub(crate) max_attempts: NonZeroU32,
     pub(crate) max_concurrency: Option<NonZeroU32>,
 }
@@ -54,6 +59,7 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
         .required("provider", "\"NAME\"")
         .and_then(|node| node.reference::<ProviderName>("provider", &names.providers));
     let model = section.required("model", "\"gpt-4.1\"").and_then(|node| node.name::<ModelName>());
+    let family = section.optional("family").and_then(|node| node.name::<ModelName>());
     let price = section
         .required(
             "price",
@@ -68,12 +74,14 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
     let capabilities = capabilities(&mut section);
     let (context_window, max_output_tokens) = sizes(&mut section);
     let timing = timing(&mut section, at);
+    let latency_stated = section.optional("expected_latency_ms").is_some();
     let max_attempts = section.positive("max_attempts", ATTEMPTS_MAX).unwrap_or(NonZeroU32::MIN);
     let max_concurrency = section.positive("max_concurrency", CONCURRENCY_MAX);
     section.finish();
     Some(DeploymentEntry {
         provider: provider?,
         model: model?.value,
+        family: family.map(|family| family.value),
         model_version,
         region: region.or_else(|| Region::new(REGION).ok())?,
         classification_ceiling: ceiling.unwrap_or(Classification::Internal),
@@ -82,6 +90,7 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
         max_output_tokens,
         price: price?,
         timing,
+        latency_stated,
         max_attempts,
         max_concurrency,
     })

@@ -2,12 +2,18 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
-use gw_types::{Classification, DeploymentName, RouteName, TaskClass, TenantId, TokenCount};
+use gw_routing::{OnUnavailable, Router, Strategy};
+use gw_types::{Classification, DeploymentName, RouteName, TokenCount};
 use serde::Serialize;
 
-use super::{CLASSIFICATIONS, Names, written};
+use super::{
+    CLASSIFICATIONS, Names,
+    matching::{self, MatchEntry},
+    written,
+};
 use crate::{
-    reader::{Node, Section},
+    nearest,
+    reader::{Node, Section, quotable},
     source::{Located, Span},
 };
 
@@ -22,18 +28,14 @@ pub(crate) struct RouteEntry {
     #[serde(rename = "match")]
     pub(crate) matches: MatchEntry,
     pub(crate) deployments: Vec<Located<DeploymentName>>,
+    pub(crate) strategy: Strategy,
+    pub(crate) weights: Option<Located<BTreeMap<DeploymentName, u32>>>,
+    pub(crate) on_unavailable: OnUnavailable,
+    pub(crate) allow_fallback: bool,
+    pub(crate) allow_other_models: bool,
     pub(crate) cache: Option<CacheEntry>,
     pub(crate) default_max_output_tokens: Option<Located<TokenCount>>,
     pub(crate) max_attempts: NonZeroU32,
-}
-
-/// `match`; an empty list matches anything.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct MatchEntry {
-    pub(crate) models: Vec<Located<String>>,
-    pub(crate) task_classes: Vec<TaskClass>,
-    pub(crate) classifications: Vec<Classification>,
-    pub(crate) tenants: Vec<Located<TenantId>>,
 }
 
 /// `cache`.
@@ -70,6 +72,10 @@ const TTL_S: u64 = 300;
 /// The longest that an answer is remembered: a year.
 const TTL_S_MAX: i64 = 31_536_000;
 
+/// What `on_unavailable` may say.
+const ON_UNAVAILABLE: [(&str, OnUnavailable); 2] =
+    [("fail", OnUnavailable::Fail), ("fall-through", OnUnavailable::FallThrough)];
+
 /// Reads every route.
 pub(super) fn read_all(root: &mut Section<'_>, names: &Names) -> Vec<Located<RouteEntry>> {
     let remedy = "[{ name = \"NAME\", deployments = [\"NAME\"] }]";
@@ -95,14 +101,18 @@ fn read(
         .optional("priority")
         .and_then(|node| node.whole(i64::from(i32::MIN)..=i64::from(i32::MAX)))
         .and_then(|priority| i32::try_from(priority).ok());
-    let matches = section.optional("match").and_then(|node| matches(&node, names)).unwrap_or_default();
+    let matches = section.optional("match").and_then(|node| matching::read(&node, names)).unwrap_or_default();
     let deployments = section
         .required("deployments", "[\"NAME\"]")
         .and_then(|node| deployments(&node, names))
         .unwrap_or_default();
-    if let Some(strategy) = section.optional("strategy") {
-        check_strategy(&strategy);
-    }
+    let words = Strategy::ALL.map(|strategy| (strategy.as_str(), strategy));
+    let strategy = section.optional("strategy").and_then(|node| node.choice("strategy", &words));
+    let weights = section.optional("weights").and_then(|node| weights(&node, &deployments));
+    let on_unavailable =
+        section.optional("on_unavailable").and_then(|node| node.choice("outcome", &ON_UNAVAILABLE));
+    let allow_fallback = section.optional("allow_fallback").and_then(|node| node.flag());
+    let allow_other_models = section.optional("allow_other_models").and_then(|node| node.flag());
     let cache = section.optional("cache").and_then(|node| cache(&node));
     let bound = section.optional("default_max_output_tokens").and_then(|node| {
         let tokens = u64::try_from(node.whole(1..=1_000_000_000)?).ok()?;
@@ -116,6 +126,11 @@ fn read(
         priority: priority.unwrap_or(PRIORITY),
         matches,
         deployments,
+        strategy: strategy.unwrap_or_default(),
+        weights,
+        on_unavailable: on_unavailable.unwrap_or_default(),
+        allow_fallback: allow_fallback.unwrap_or(true),
+        allow_other_models: allow_other_models.unwrap_or(false),
         cache,
         default_max_output_tokens: bound,
         max_attempts,
@@ -131,26 +146,29 @@ fn unique(node: &Node<'_>, seen: &mut BTreeMap<String, Span>) -> Option<RouteNam
     Some(name.value)
 }
 
-fn check_strategy(node: &Node<'_>) {
-    const LATER: [&str; 5] = ["weighted", "cheapest", "fastest", "least-busy", "sticky"];
-    node.choice_so_far("strategy", &[("ordered", ())], &LATER);
-}
-
-fn matches(node: &Node<'_>, names: &Names) -> Option<MatchEntry> {
-    let mut section = node.section()?;
-    let models = section.optional("models").and_then(|node| node.filled_list()).unwrap_or_default();
-    let model = |node: &Node<'_>| Some(Located::new(node.text()?.to_owned(), node.span()));
-    let tenants = section.optional("tenants").and_then(|node| node.filled_list()).unwrap_or_default();
-    let entry = MatchEntry {
-        models: models.iter().filter_map(model).collect(),
-        task_classes: section.names("task_classes"),
-        classifications: section
-            .choices("classifications", "classification", &CLASSIFICATIONS)
-            .unwrap_or_default(),
-        tenants: tenants.iter().filter_map(|node| node.reference("tenant", &names.tenants)).collect(),
-    };
-    section.finish();
-    Some(entry)
+/// Reads the weights of deployments, which the route must offer.
+fn weights(
+    node: &Node<'_>,
+    chain: &[Located<DeploymentName>],
+) -> Option<Located<BTreeMap<DeploymentName, u32>>> {
+    let section = node.section()?;
+    let mut weights = BTreeMap::new();
+    for (key, weight) in section.entries() {
+        let known = chain.iter().map(|deployment| deployment.value.as_str());
+        // A chain whose every name is faulty is no measure of what the weights name.
+        let Some(deployment) = chain.iter().find(|deployment| deployment.value.as_str() == key.value) else {
+            if !chain.is_empty() {
+                let message = format!("`{}` is not among the deployments of the route", quotable(key.value));
+                section.faults().add(key.span, weight.path(), message, nearest::remedy(key.value, known));
+            }
+            continue;
+        };
+        let weight = weight.whole(0..=i64::from(Router::WEIGHT_MAX)).map(u32::try_from);
+        if let Some(Ok(weight)) = weight {
+            weights.insert(deployment.value.clone(), weight);
+        }
+    }
+    Some(Located::new(weights, node.key()))
 }
 
 fn deployments(node: &Node<'_>, names: &Names) -> Option<Vec<Located<DeploymentName>>> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use gw_routing::TenantGroup;
 use gw_types::{Classification, KeyName, Money, Residency};
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ use crate::{
 pub(crate) struct TenantEntry {
     pub(crate) default_classification: Classification,
     pub(crate) residency: Option<Residency>,
+    pub(crate) groups: BTreeSet<TenantGroup>,
     pub(crate) requests_per_minute: Option<u64>,
     pub(crate) tokens_per_minute: Option<u64>,
     pub(crate) max_concurrency: Option<u32>,
@@ -80,6 +82,7 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names, outside: Outside<'_
     let entry = TenantEntry {
         default_classification: classification.unwrap_or(Classification::Internal),
         residency: residency.map(|residency| residency.value),
+        groups: section.names("groups").into_iter().collect(),
         requests_per_minute: section.count("requests_per_minute", 1..=PER_MINUTE_MAX),
         tokens_per_minute: section.count("tokens_per_minute", 1..=PER_MINUTE_MAX),
         max_concurrency: section.small_count("max_concurrency", 1..=CONCURRENCY_MAX),

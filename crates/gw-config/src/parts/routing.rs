@@ -1,46 +1,94 @@
 //! Routes and groups of regions.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use gw_cache::{CachePolicy, SemanticPolicy, TemperaturePolicy};
 use gw_exec::RoutePolicy;
-use gw_routing::{ModelPattern, RouteConfig, RouteMatch, RoutingConfig, RoutingError, Strategy};
-use gw_types::{RouteName, TokenCount};
+use gw_routing::{ModelPattern, RouteConfig, RouteMatch, RoutingConfig, RoutingError, TenantGroup};
+use gw_types::{DeploymentName, RouteName, TenantId, TokenCount};
 
 use crate::{
     config::Config,
-    file::{CacheEntry, RouteEntry, TemperatureEntry},
+    file::{CacheEntry, MatchEntry, RouteEntry, TemperatureEntry},
     nearest,
     reader::{Faults, quotable},
     source::{Located, Span},
 };
 
 pub(super) fn config(config: &Config, faults: &Faults) -> RoutingConfig {
+    let file = &config.file;
+    let family = |(name, entry): (&DeploymentName, &Located<crate::file::DeploymentEntry>)| {
+        Some((name.clone(), entry.value.family.clone()?))
+    };
+    let refused = |(place, entry): (usize, &Located<MatchEntry>)| {
+        conditions(&format!("refused[{place}].models"), &entry.value, faults)
+    };
     RoutingConfig {
-        routes: config.file.routes.iter().map(|route| route_config(&route.value, faults)).collect(),
-        residency: config
-            .file
+        routes: file.routes.iter().map(|route| route_config(&route.value, config, faults)).collect(),
+        residency: file
             .residency
             .iter()
             .map(|(group, regions)| (group.clone(), regions.value.clone()))
             .collect(),
+        tenant_groups: tenant_groups(config),
+        families: file.deployments.iter().filter_map(family).collect(),
+        refused: file.refused.iter().enumerate().map(refused).collect(),
     }
 }
 
-fn route_config(route: &RouteEntry, faults: &Faults) -> RouteConfig {
-    let matches = &route.matches;
-    let models = matches.models.iter().enumerate();
-    let path = |item: usize| format!("routes[{}].match.models[{item}]", route.index);
-    RouteConfig {
-        name: route.name.clone(),
-        priority: route.priority,
-        matches: RouteMatch {
-            models: models.filter_map(|(item, model)| pattern(&path(item), model, faults)).collect(),
-            task_classes: matches.task_classes.clone(),
-            classifications: matches.classifications.clone(),
-            tenants: matches.tenants.iter().map(|tenant| tenant.value.clone()).collect(),
-        },
-        deployments: route.deployments.iter().map(|deployment| deployment.value.clone()).collect(),
-        strategy: Strategy::Ordered,
+fn tenant_groups(config: &Config) -> BTreeMap<TenantGroup, BTreeSet<TenantId>> {
+    let mut groups: BTreeMap<TenantGroup, BTreeSet<TenantId>> = BTreeMap::new();
+    for (tenant, entry) in &config.file.tenants {
+        for group in &entry.value.groups {
+            groups.entry(group.clone()).or_default().insert(tenant.clone());
+        }
     }
+    groups
+}
+
+fn route_config(route: &RouteEntry, config: &Config, faults: &Faults) -> RouteConfig {
+    // Two names say nothing about whether two models are of one family: only a chain whose deployments all say theirs
+    // can be held to it.
+    let family =
+        |name: &Located<DeploymentName>| config.file.deployments.get(&name.value)?.value.family.as_ref();
+    let is_judged = route.deployments.iter().all(|name| family(name).is_some());
+    let deployments = route.deployments.iter().map(|deployment| deployment.value.clone()).collect();
+    RouteConfig {
+        priority: route.priority,
+        matches: conditions(&format!("routes[{}].match.models", route.index), &route.matches, faults),
+        strategy: route.strategy,
+        weights: route.weights.as_ref().map(|weights| weights.value.clone()).unwrap_or_default(),
+        on_unavailable: route.on_unavailable,
+        allow_fallback: route.allow_fallback,
+        allow_other_models: route.allow_other_models || !is_judged,
+        ..RouteConfig::new(route.name.clone(), deployments)
+    }
+}
+
+/// Returns the conditions; `path` is that of the models.
+fn conditions(path: &str, entry: &MatchEntry, faults: &Faults) -> RouteMatch {
+    let models = entry.models.iter().enumerate();
+    RouteMatch {
+        models: models
+            .filter_map(|(item, model)| pattern(&format!("{path}[{item}]"), model, faults))
+            .collect(),
+        task_classes: entry.task_classes.clone(),
+        classifications: entry.classifications.clone(),
+        classification_at_most: entry.classification_at_most,
+        tenants: values(&entry.tenants),
+        tenant_groups: values(&entry.tenant_groups),
+        residency: values(&entry.residency),
+        needs: entry.needs,
+        input_tokens_at_least: entry.input_tokens_at_least,
+        input_tokens_at_most: entry.input_tokens_at_most,
+        streaming: entry.streaming,
+        share_percent: entry.share_percent,
+        ..RouteMatch::default()
+    }
+}
+
+fn values<T: Clone>(located: &[Located<T>]) -> Vec<T> {
+    located.iter().map(|one| one.value.clone()).collect()
 }
 
 fn pattern(path: &str, model: &Located<String>, faults: &Faults) -> Option<ModelPattern> {
@@ -83,7 +131,7 @@ fn cache(entry: &CacheEntry) -> CachePolicy {
 /// Refuses a bound that every deployment of the route must refuse in turn.
 fn check_bound(route: &RouteEntry, config: &Config, faults: &Faults) {
     let Some(bound) = route.default_max_output_tokens else { return };
-    let most = |name: &Located<gw_types::DeploymentName>| {
+    let most = |name: &Located<DeploymentName>| {
         let deployment = config.file.deployments.get(&name.value)?;
         Some(deployment.value.max_output_tokens.map_or(u64::MAX, TokenCount::get))
     };
@@ -95,7 +143,16 @@ fn check_bound(route: &RouteEntry, config: &Config, faults: &Faults) {
     }
 }
 
-pub(super) fn report(error: &RoutingError, config: &Config, faults: &Faults) {
+/// Returns the place of a setting of a route: the setting itself where its place is known, else the route.
+fn place_of_setting(config: &Config, route: &RouteName, setting: &str) -> (Span, String) {
+    let Some(route) = config.file.routes.iter().find(|entry| entry.value.name == *route) else {
+        return (Span::default(), "routes".to_owned());
+    };
+    let weights = route.value.weights.as_ref().filter(|_| setting == "weights");
+    (weights.map_or(route.span, |weights| weights.span), format!("routes[{}].{setting}", route.value.index))
+}
+
+pub(crate) fn report(error: &RoutingError, config: &Config, faults: &Faults) {
     let route_span = |name: &RouteName| {
         let route = config.file.routes.iter().find(|route| route.value.name == *name);
         route.map_or(Span::default(), |route| route.span)
@@ -103,8 +160,12 @@ pub(super) fn report(error: &RoutingError, config: &Config, faults: &Faults) {
     let (span, path) = match error {
         RoutingError::UnknownDeployment { route, .. }
         | RoutingError::RepeatedDeployment { route, .. }
+        | RoutingError::UnknownRouteResidency { route, .. }
+        | RoutingError::UnknownTenantGroup { route, .. }
+        | RoutingError::UnknownWeight { route, .. }
         | RoutingError::NoDeployments { route }
         | RoutingError::DuplicateRoute { route } => (route_span(route), "routes".to_owned()),
+        RoutingError::Setting { route, setting, .. } => place_of_setting(config, route, setting),
         RoutingError::DuplicateDeployment { deployment } => {
             let span = config.file.deployments.get(deployment).map_or(Span::default(), |entry| entry.span);
             (span, format!("deployments.{deployment}"))

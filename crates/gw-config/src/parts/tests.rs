@@ -1,5 +1,7 @@
 //! What the parts find, brought back to its place in the file.
 
+pub(crate) mod analysis;
+
 use crate::{
     FixedEnvironment, check,
     config::tests::{SOUND, changed, environment},

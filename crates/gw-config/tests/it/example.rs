@@ -44,8 +44,10 @@ max_concurrency = 64
 [deployments.gpt-eu]
 provider = "azure-uk"
 model = "gpt-4.1"
-region = "west-europe"
-price = "unpriced"
+region = "uk-west"
+classification_ceiling = "restricted"
+capabilities = ["chat", "streaming", "tools", "json_schema", "vision"]
+price = { input = 2_000_000, output = 8_000_000 }
 
 [[routes]]
 name = "restricted-reasoning"

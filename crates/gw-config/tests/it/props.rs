@@ -4,7 +4,7 @@ use gw_config::{FixedEnvironment, check};
 use proptest::prelude::*;
 
 /// Pieces that make texts which come near to a configuration.
-const PIECES: [&str; 40] = [
+const PIECES: [&str; 43] = [
     "version = 1\n",
     "[server]\n",
     "[server",
@@ -29,6 +29,9 @@ const PIECES: [&str; 40] = [
     "keys = [{ name = \"k\", secret = { env = \"K\" } }]\n",
     "budget = { limit_micros = 1, window = \"day\" }\n",
     "cache = {}\n",
+    "[[refused]]\n",
+    "strategy = \"weighted\"\n",
+    "weights = { d = 1 }\n",
     "[ledger]\n",
     "store = \"none\"\n",
     "= ",

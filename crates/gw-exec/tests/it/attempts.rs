@@ -273,3 +273,48 @@ async fn a_full_deployment_is_passed_over_without_an_attempt() {
         }
     }
 }
+
+/// Answers its first call with a 503 and hangs on every later one.
+#[derive(Debug, Default)]
+struct OnceThenHanging(std::sync::atomic::AtomicUsize);
+
+#[async_trait::async_trait]
+impl gw_types::Adapter for OnceThenHanging {
+    fn prepare(
+        &self,
+        request: &gw_types::NormalizedRequest,
+        _deployment: &gw_types::Deployment,
+        _plan: &gw_types::AttemptPlan,
+    ) -> Result<gw_types::Prepared, GatewayError> {
+        Ok(crate::support::prepared(request))
+    }
+
+    async fn call(&self, _prepared: gw_types::Prepared) -> Result<gw_types::Answer, GatewayError> {
+        match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(error(K::ProviderUnavailable).with_retry_after(Duration::from_secs(1))),
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_waits_without_its_slot_and_does_not_pass_the_cap_afterwards() {
+    let mut twice = deployment("up1");
+    twice.max_attempts = NonZeroU32::new(2).unwrap();
+    let mut plan = Plan::new(vec![(twice.clone(), never())]);
+    plan.limits.max_concurrency = Some(1);
+    let adapter = Arc::new(OnceThenHanging::default());
+    let house = plan.build_with(vec![Target {
+        deployment: Arc::new(twice),
+        adapter: Arc::<OnceThenHanging>::clone(&adapter),
+    }]);
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        house.ask(request()).await
+    };
+    tokio::select! {
+        first = house.ask(request()) => assert_eq!(first.unwrap_err().error.kind(), K::ProviderUnavailable),
+        _ = other => panic!("the other request hangs in the slot that the first one gave back"),
+    }
+    assert_eq!(adapter.0.load(Ordering::Relaxed), 2);
+}

@@ -5,5 +5,6 @@
 mod attempts;
 mod refusals;
 mod settlement;
+mod strategies;
 mod streams;
 mod support;

@@ -116,6 +116,8 @@ pub(crate) struct Plan {
     pub(crate) route: RoutePolicy,
     pub(crate) tenant: TenantPolicy,
     pub(crate) deadline: Duration,
+    /// Changes the only route before it is used.
+    pub(crate) shape: fn(&mut RouteConfig),
 }
 
 impl Plan {
@@ -126,6 +128,7 @@ impl Plan {
             route: RoutePolicy::default(),
             tenant: TenantPolicy { default_classification: Classification::Internal, residency: None },
             deadline: Duration::from_secs(3),
+            shape: |_| {},
         }
     }
 
@@ -170,7 +173,8 @@ impl Plan {
             ids: Arc::new(SequentialIds::default()),
             codecs: Vec::new(),
         };
-        let route = RouteConfig::new("main".parse().unwrap(), names);
+        let mut route = RouteConfig::new("main".parse().unwrap(), names);
+        (self.shape)(&mut route);
         let policy = Policy::new(PolicyConfig {
             digest: gw_types::BoundedText::new("d1"),
             routing: RoutingConfig { routes: vec![route], ..RoutingConfig::default() },

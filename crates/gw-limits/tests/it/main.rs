@@ -8,6 +8,12 @@ mod fixture;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod pacing;
+#[cfg(test)]
 mod props;
 #[cfg(test)]
+mod queue;
+#[cfg(test)]
 mod reload;
+#[cfg(test)]
+mod scopes;

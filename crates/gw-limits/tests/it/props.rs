@@ -2,7 +2,9 @@
 
 mod admission;
 mod bucket;
+mod governor;
 mod money;
+mod scopes;
 mod shares;
 
 use proptest::test_runner::Config;

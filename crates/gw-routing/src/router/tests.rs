@@ -1,4 +1,6 @@
-//! Decisions and faults, one line a case.
+//! Decisions, one line a case.
+
+mod faults;
 
 use std::{num::NonZeroU32, sync::Arc};
 
@@ -8,7 +10,10 @@ use gw_types::{
 };
 
 use super::Router;
-use crate::{ExclusionReason as Why, RouteConfig, RouteMatch, RouteQuery, RoutingConfig, RoutingError};
+use crate::{
+    DeploymentStep, DeploymentVerdict, ExclusionReason as Why, Mismatch, OnUnavailable, RouteConfig,
+    RouteMatch, RouteOutcome, RouteQuery, RoutingConfig,
+};
 
 fn names<T: std::str::FromStr<Err: std::fmt::Debug>>(texts: &[&str]) -> Vec<T> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -46,6 +51,7 @@ fn config(routes: Vec<RouteConfig>) -> RoutingConfig {
         routes,
         residency: [group("onshore", &["uk-south", "uk-west"]), group("eu", &["uk-south", "west-europe"])]
             .into(),
+        ..RoutingConfig::default()
     }
 }
 
@@ -76,11 +82,6 @@ fn check_route(router: &Router, query: &RouteQuery<'_>, expected: Option<(&str, 
     let selection = router.candidates(query);
     let won = selection.route.map(|place| router.route(place).unwrap().name.as_str());
     assert_eq!(won.map(|name| (name, selection.chain.as_slice())), expected, "{query:?}");
-}
-
-fn faults(config: RoutingConfig, deployments: &[Deployment]) -> Vec<String> {
-    let deployments: Vec<_> = deployments.iter().cloned().map(Arc::new).collect();
-    Router::new(config, &deployments).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
 // === gate two ===
@@ -276,56 +277,76 @@ fn exclusions_are_bounded_and_the_decision_is_not() {
     assert_eq!(selection.chain.as_slice(), [count]);
 }
 
-// === faults ===
+// === fail closed by route ===
 
 #[test]
-fn i02_every_fault_is_reported_at_once() {
-    let routes = vec![
-        route("twice", 0, &[], &["eu", "eu", "eu"]),
-        route("empty", 0, &[], &[]),
-        route("twice", 1, &[], &["ptu-2", "eu", "ptu-2"]),
-    ];
-    let mut config = config(routes);
-    config.residency.insert("none".parse().unwrap(), [].into());
-    config.residency.insert("offshore".parse().unwrap(), ["us-esat".parse().unwrap()].into());
-    let expected = [
-        "more than one deployment is named `eu`; names must differ",
-        "deployment `eu` stands more than once in route `twice`; name it once",
-        "route `empty` has no deployments; name at least one",
-        "more than one route is named `twice`; names must differ",
-        "unknown deployment `ptu-2` in route `twice`; known: `eu`, `ptu`",
-        "deployment `ptu-2` stands more than once in route `twice`; name it once",
-        "residency group `none` has no regions; name at least one",
-        "no deployment runs in residency group `offshore` (`us-esat`); regions of deployments: `uk-south`",
-    ];
-    let deployments = [deployment("ptu"), deployment("eu"), deployment("eu"), deployment("eu")];
-    assert_eq!(faults(config, &deployments), expected);
-}
-
-#[test]
-fn i02_unknown_residency_group_is_refused_with_the_known_ones() {
-    let router = router(Vec::new(), &[deployment("a")]);
-    assert_eq!(router.check_residency(&"eu".parse().unwrap()), Ok(()));
-    let error = router.check_residency(&"ue".parse().unwrap()).unwrap_err();
-    assert!(matches!(&error, RoutingError::UnknownResidency { known, .. } if known.len() == 2));
-    assert_eq!(error.to_string(), "unknown residency group `ue`; known: `eu`, `onshore`");
-}
-
-#[test]
-fn bounds_are_refused_one_beyond() {
-    let many = |count: usize| -> Vec<String> { (0..count).map(|n| format!("n{n}")).collect() };
-    let long = |count| {
-        let mut long = route("long", 0, &[], &["a"]);
-        long.matches.tenants = many(count).iter().map(|name| name.parse().unwrap()).collect();
-        RoutingConfig { routes: vec![long], ..RoutingConfig::default() }
+fn a_route_may_refuse_rather_than_fall_through() {
+    let low = Deployment { classification_ceiling: Classification::Public, ..deployment("low") };
+    let routes = |on_unavailable| {
+        vec![
+            RouteConfig { on_unavailable, ..route("special", 0, &["m"], &["low"]) },
+            route("general", 1, &["*"], &["uk"]),
+        ]
     };
-    let deployments = [Arc::new(deployment("a"))];
-    assert!(Router::new(long(Router::NAMES_PER_ROUTE_MAX), &deployments).is_ok());
-    let too_long = faults(long(Router::NAMES_PER_ROUTE_MAX + 1), &[deployment("a")]);
-    assert_eq!(too_long, ["too many tenants in route `long`: 1025; at most 1024"]);
+    let tenant = tenant("t");
+    let query = RouteQuery::new("m", &tenant, Classification::Restricted);
+    let deployments = [low, deployment("uk")];
+    let open = router(routes(OnUnavailable::FallThrough), &deployments);
+    check_route(&open, &query, Some(("general", &[1])));
+    let closed = router(routes(OnUnavailable::Fail), &deployments);
+    check_route(&closed, &query, None);
+    assert_eq!(closed.candidates(&query).stopped_at, Some(0));
+    // A route that does not match stops nobody.
+    check_route(&closed, &RouteQuery { model: "x", ..query }, Some(("general", &[1])));
+}
 
-    let groups = many(Router::RESIDENCY_GROUPS_MAX + 1);
-    let group = |name: &String| (name.parse().unwrap(), ["uk-south".parse().unwrap()].into());
-    let config = RoutingConfig { residency: groups.iter().map(group).collect(), routes: Vec::new() };
-    assert_eq!(faults(config, &[deployment("a")]), ["too many residency groups: 65; at most 64"]);
+#[test]
+fn an_explanation_says_what_became_of_each_route_and_deployment() {
+    let low = Deployment { classification_ceiling: Classification::Public, ..deployment("low") };
+    let mut streams = route("streams", 1, &["m"], &["uk"]);
+    streams.matches.streaming = Some(true);
+    let last = RouteConfig { allow_fallback: false, ..route("last", 3, &["*"], &["low", "uk", "more"]) };
+    let routes = vec![
+        route("other", 0, &["x"], &["uk"]),
+        streams,
+        route("special", 2, &["m"], &["low"]),
+        last,
+        route("never", 4, &["x"], &["uk"]),
+    ];
+    let router = router(routes, &[low, deployment("uk"), deployment("more")]);
+    let tenant = tenant("t");
+    let query = RouteQuery::new("m", &tenant, Classification::Internal);
+    let explained = router.explain(&query, None);
+    assert_eq!(explained.selection, router.candidates(&query));
+    let out = |name: &str, verdict| DeploymentStep { deployment: name.parse().unwrap(), verdict };
+    let ceiling = || out("low", DeploymentVerdict::Out(Why::ClassificationCeiling));
+    let expected = [
+        ("other", RouteOutcome::Mismatch(Mismatch::Model)),
+        ("streams", RouteOutcome::Mismatch(Mismatch::Streaming)),
+        ("special", RouteOutcome::FellThrough(vec![ceiling()])),
+        (
+            "last",
+            RouteOutcome::Won(vec![
+                ceiling(),
+                out("uk", DeploymentVerdict::InChain(0)),
+                out("more", DeploymentVerdict::HeldBack),
+            ]),
+        ),
+        ("never", RouteOutcome::NotAsked),
+    ];
+    let found: Vec<_> =
+        explained.steps.iter().map(|step| (step.route.as_str(), step.outcome.clone())).collect();
+    assert_eq!(found, expected);
+    let lines = [
+        "route `other`: does not match: model",
+        "route `streams`: does not match: streaming",
+        "route `special`: matches, and nobody may answer; the next is asked",
+        "  `low`: out: classification_ceiling",
+        "route `last`: answers",
+        "  `low`: out: classification_ceiling",
+        "  `uk`: candidate 1",
+        "  `more`: held back: the route allows no fallback",
+        "route `never`: not asked",
+    ];
+    assert_eq!(explained.to_string().lines().collect::<Vec<_>>(), lines);
 }

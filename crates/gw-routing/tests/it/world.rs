@@ -4,7 +4,9 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
-use gw_routing::{RouteConfig, RouteMatch, RouteQuery, Router, RoutingConfig, Selection};
+use gw_routing::{
+    OnUnavailable, RouteConfig, RouteMatch, RouteQuery, Router, RoutingConfig, Selection, Strategy as Order,
+};
 use gw_types::{
     Capability, CapabilitySet, Classification, Deployment, DeploymentTiming, Price, Pricing, Residency,
     TaskClass, TenantId, TokenCount,
@@ -21,22 +23,30 @@ const REGIONS: [&str; 4] = ["uk-south", "uk-west", "west-europe", "us-east"];
 /// Every group has a region of the first deployment, so that the policy is valid.
 const GROUPS: [(&str, &[&str]); 3] =
     [("onshore", &["uk-south", "uk-west"]), ("eu", &["uk-south", "west-europe"]), ("south", &["uk-south"])];
+/// `c` is in no group.
+const TENANT_GROUPS: [(&str, &[&str]); 2] = [("gold", &["a", "b"]), ("empty", &[])];
+const KEYS: [(&str, &str); 4] = [("team", "ads"), ("team", "search"), ("env", "prod"), ("env", "test")];
 const CAPABILITIES: [Capability; 3] = [Capability::Streaming, Capability::Tools, Capability::Vision];
 
 /// A request that owns what a query borrows.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    model: &'static str,
-    tenant: TenantId,
-    task_class: Option<TaskClass>,
-    classification: Classification,
-    residency: Vec<Residency>,
-    needs: CapabilitySet,
-    input: u64,
-    output: Option<u64>,
-    budgeted: bool,
-    audio: bool,
-    images: bool,
+    pub(crate) model: &'static str,
+    pub(crate) tenant: TenantId,
+    pub(crate) task_class: Option<TaskClass>,
+    pub(crate) classification: Classification,
+    pub(crate) residency: Vec<Residency>,
+    pub(crate) needs: CapabilitySet,
+    pub(crate) input: u64,
+    pub(crate) output: Option<u64>,
+    pub(crate) budgeted: bool,
+    pub(crate) audio: bool,
+    pub(crate) images: bool,
+    pub(crate) estimate: u64,
+    pub(crate) stream: bool,
+    pub(crate) metadata: Vec<(&'static str, &'static str)>,
+    pub(crate) share_key: Option<&'static str>,
+    pub(crate) affinity: Option<u64>,
 }
 
 impl Request {
@@ -53,6 +63,11 @@ impl Request {
             budgeted: self.budgeted,
             audio: self.audio,
             images: self.images,
+            input_tokens_estimate: TokenCount::new(self.estimate),
+            stream: self.stream,
+            metadata: &self.metadata,
+            share_key: self.share_key,
+            affinity: self.affinity,
         }
     }
 }
@@ -117,7 +132,7 @@ fn deployment(place: usize) -> impl Strategy<Value = Deployment> {
     (facts, sizes).prop_map(move |((region, ceiling, capabilities), (window, longest, pricing))| Deployment {
         name: format!("d{place}").parse().unwrap(),
         provider: "p".parse().unwrap(),
-        model: "m".parse().unwrap(),
+        model: ["gpt", "claude", "gpt"][place % 3].parse().unwrap(),
         model_version: None,
         region: if place == 0 { REGIONS[0] } else { region }.parse().unwrap(),
         classification_ceiling: ceiling,
@@ -131,37 +146,85 @@ fn deployment(place: usize) -> impl Strategy<Value = Deployment> {
     })
 }
 
-fn matching() -> impl Strategy<Value = RouteMatch> {
-    (
+pub(crate) fn matching() -> impl Strategy<Value = RouteMatch> {
+    let who = (
         vec(select(&PATTERNS[..]), 0..4),
+        vec(select(&TENANTS[..]), 0..3),
+        rarely(select(&["gold", "empty"][..])),
+    );
+    let what = (
         vec(select(&TASKS[..]), 0..2),
         vec(select(&Classification::ALL[..]), 0..3),
-        vec(select(&TENANTS[..]), 0..3),
+        rarely(select(&Classification::ALL[..])),
+        rarely(select(&["onshore", "eu", "south"][..])),
+        rarely(select(&CAPABILITIES[..])),
+    );
+    let more = (
+        rarely(0_u64..4),
+        rarely(3_u64..7),
+        rarely(any::<bool>()),
+        rarely(select(&KEYS[..])),
+        rarely(share()),
+    );
+    (who, what, more).prop_map(
+        |((models, tenants, group), what, (least, most, streaming, key, share_percent))| {
+            let (tasks, classifications, classification_at_most, residency, need) = what;
+            RouteMatch {
+                models: names(models),
+                task_classes: names(tasks),
+                classifications,
+                classification_at_most,
+                tenants: names(tenants),
+                tenant_groups: names(group.into_iter().collect()),
+                residency: names(residency.into_iter().collect()),
+                needs: need.into_iter().collect(),
+                input_tokens_at_least: least.map(TokenCount::new),
+                input_tokens_at_most: most.map(TokenCount::new),
+                streaming,
+                metadata: key
+                    .map(|(key, value)| (key.to_owned(), vec![value.to_owned()]))
+                    .into_iter()
+                    .collect(),
+                share_percent,
+            }
+        },
     )
-        .prop_map(|(models, tasks, classifications, tenants)| RouteMatch {
-            models: names(models),
-            task_classes: names(tasks),
-            classifications,
-            tenants: names(tenants),
-        })
+}
+
+fn rarely<T: std::fmt::Debug>(what: impl Strategy<Value = T>) -> impl Strategy<Value = Option<T>> {
+    option::weighted(0.2, what)
+}
+
+fn share() -> impl Strategy<Value = u8> {
+    prop_oneof![Just(0), Just(100), 20_u8..80]
 }
 
 /// Routes over deployments `d0` to `d{count - 1}`; the names do not follow the order of generation.
 fn routes(count: usize) -> impl Strategy<Value = Vec<RouteConfig>> {
     let all: Vec<usize> = (0..count).collect();
     let chain = subsequence(all, 1..=count).prop_shuffle();
-    vec((any::<u8>(), -1_i32..2, matching(), chain), 0..8).prop_map(|routes| {
+    let limits = (select(&Order::ALL[..]), rarely(Just(OnUnavailable::Fail)), any::<bool>(), any::<bool>());
+    let route = (any::<u8>(), -1_i32..2, matching(), chain, limits);
+    vec(route, 0..8).prop_map(|routes| {
         let mut used = BTreeSet::new();
-        let unused = |(salt, ..): &(u8, i32, RouteMatch, Vec<usize>)| used.insert(*salt);
-        let route = |(salt, priority, matches, chain): (u8, i32, RouteMatch, Vec<usize>)| RouteConfig {
-            priority,
-            matches,
-            ..RouteConfig::new(
-                format!("r{salt}").parse().unwrap(),
-                chain.iter().map(|place| format!("d{place}").parse().unwrap()).collect(),
-            )
-        };
-        routes.into_iter().filter(unused).map(route).collect()
+        routes
+            .into_iter()
+            .filter(|(salt, ..)| used.insert(*salt))
+            .map(|(salt, priority, matches, chain, (strategy, fail, allow_fallback, allow_other_models))| {
+                RouteConfig {
+                    priority,
+                    matches,
+                    strategy,
+                    on_unavailable: fail.unwrap_or_default(),
+                    allow_fallback,
+                    allow_other_models,
+                    ..RouteConfig::new(
+                        format!("r{salt}").parse().unwrap(),
+                        chain.iter().map(|place| format!("d{place}").parse().unwrap()).collect(),
+                    )
+                }
+            })
+            .collect()
     })
 }
 
@@ -173,7 +236,16 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
             let group = |(name, regions): (&str, &[&str])| {
                 (name.parse().unwrap(), names(regions.to_vec()).into_iter().collect())
             };
-            World { config: RoutingConfig { routes, residency: GROUPS.map(group).into() }, deployments }
+            let tenants = |(name, tenants): (&str, &[&str])| {
+                (name.parse().unwrap(), names(tenants.to_vec()).into_iter().collect())
+            };
+            let config = RoutingConfig {
+                routes,
+                residency: GROUPS.map(group).into(),
+                tenant_groups: TENANT_GROUPS.map(tenants).into(),
+                ..RoutingConfig::default()
+            };
+            World { config, deployments }
         })
 }
 
@@ -182,9 +254,15 @@ pub(crate) fn requests() -> impl Strategy<Value = Request> {
     let who = (select(&MODELS[..]), select(&TENANTS[..]), option::of(select(&TASKS[..])));
     let group = prop_oneof![8 => select(&["onshore", "eu", "south"][..]), 1 => Just("nowhere")];
     let demands = (select(&Classification::ALL[..]), vec(group, 0..3), capabilities());
-    let sizes = (tokens(), option::of(tokens()), any::<[bool; 3]>());
-    (who, demands, sizes).prop_map(
-        |((model, tenant, task), (classification, residency, needs), (input, output, flags))| Request {
+    let sizes = (tokens(), option::of(tokens()), any::<[bool; 4]>());
+    let more = (
+        0_u64..7,
+        vec(select(&KEYS[..]), 0..3),
+        option::of(select(&["u1", "u2", "u3", "u4"][..])),
+        option::of(any::<u64>()),
+    );
+    (who, demands, sizes, more).prop_map(
+        |((model, tenant, task), (classification, residency, needs), (input, output, flags), more)| Request {
             model,
             tenant: tenant.parse().unwrap(),
             task_class: task.map(|task| task.parse().unwrap()),
@@ -196,6 +274,11 @@ pub(crate) fn requests() -> impl Strategy<Value = Request> {
             budgeted: flags[0],
             audio: flags[1],
             images: flags[2],
+            stream: flags[3],
+            estimate: more.0,
+            metadata: more.1,
+            share_key: more.2,
+            affinity: more.3,
         },
     )
 }

@@ -42,11 +42,13 @@ price = { input = 2_000_000, output = 8_000_000 }
 [deployments.busy]
 provider = "busy"
 model = "demo-flaky"
+family = "demo-echo"
 price = "free"
 
 [deployments.busy-too]
 provider = "busy"
 model = "demo-flaky"
+family = "demo-echo"
 price = "free"
 
 [deployments.slow]

@@ -115,13 +115,11 @@ fn what_is_not_built_is_refused() {
             &format!("8:8: provider kind `{kind}` {LATER}; write {kinds}"),
         );
     }
-    for strategy in ["weighted", "cheapest", "fastest", "least-busy", "sticky"] {
-        check(
-            "cache = { exact = true, ttl_s = 300 }",
-            &format!("strategy = \"{strategy}\""),
-            &format!("24:12: strategy `{strategy}` {LATER}; write `ordered`"),
-        );
-    }
+    check(
+        "models = [\"m\"],",
+        "models = [\"m\"], metadata = { team = [\"x\"] },",
+        &format!("22:27: `routes[0].match.metadata` {LATER}; remove `metadata`"),
+    );
     for window in ["week", "month"] {
         check(
             "\"day\"",
