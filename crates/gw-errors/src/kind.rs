@@ -100,6 +100,17 @@ pub enum Health {
     Credential,
 }
 
+/// Says whether a provider may bill a call that failed so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Billing {
+    /// It said, or gw knows, that nothing was generated.
+    Never,
+    /// It may have worked on the call if the call reached it: see [`crate::GatewayError::is_ambiguous`].
+    IfAmbiguous,
+    /// It has worked on the call, and how far nobody knows.
+    Likely,
+}
+
 impl ErrorKind {
     /// Every kind, in the order of the table in the design.
     pub const ALL: [Self; 28] = [
@@ -232,6 +243,72 @@ impl ErrorKind {
             | Self::NoRouteAvailable
             | Self::Cancelled
             | Self::Internal => Health::Harmless,
+        }
+    }
+
+    /// Returns whether a provider may bill a call that failed so.
+    pub const fn billing(self) -> Billing {
+        match self {
+            Self::ProviderTimeout | Self::MalformedResponse | Self::StreamInterrupted => Billing::Likely,
+            Self::Transport => Billing::IfAmbiguous,
+            Self::InvalidRequest
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::UnknownModel
+            | Self::Intake
+            | Self::TranslationLoss
+            | Self::IdempotencyConflict
+            | Self::NotCached
+            | Self::ContextLengthExceeded
+            | Self::ContentFiltered
+            | Self::PolicyViolation
+            | Self::QuotaExceeded
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::ProviderRateLimited
+            | Self::ProviderUnavailable
+            | Self::ProviderAuth
+            | Self::DeploymentMissing
+            | Self::StatePinned
+            | Self::BudgetExhausted
+            | Self::DeadlineExceeded
+            | Self::NoRouteAvailable
+            | Self::Cancelled
+            | Self::Internal => Billing::Never,
+        }
+    }
+
+    /// Returns whether the failure is a provider's, which gw's own attempts are spent on.
+    pub const fn is_of_provider(self) -> bool {
+        match self {
+            Self::ProviderRateLimited
+            | Self::ProviderUnavailable
+            | Self::ProviderTimeout
+            | Self::Transport
+            | Self::MalformedResponse
+            | Self::StreamInterrupted
+            | Self::ProviderAuth
+            | Self::DeploymentMissing => true,
+            Self::InvalidRequest
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::UnknownModel
+            | Self::Intake
+            | Self::TranslationLoss
+            | Self::IdempotencyConflict
+            | Self::NotCached
+            | Self::ContextLengthExceeded
+            | Self::ContentFiltered
+            | Self::PolicyViolation
+            | Self::QuotaExceeded
+            | Self::RateLimited
+            | Self::Overloaded
+            | Self::StatePinned
+            | Self::BudgetExhausted
+            | Self::DeadlineExceeded
+            | Self::NoRouteAvailable
+            | Self::Cancelled
+            | Self::Internal => false,
         }
     }
 

@@ -25,7 +25,7 @@ mod wire;
 pub use self::{
     detail::UpstreamDetail,
     error::GatewayError,
-    kind::{ErrorKind, FallOver, Health, Retry},
+    kind::{Billing, ErrorKind, FallOver, Health, Retry},
     outcome::Outcome,
     wire::{Dialect, anthropic_type, http_status, openai_code, openai_type},
 };

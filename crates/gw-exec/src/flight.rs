@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TenantLimits};
 use gw_types::{
-    AccountingRecord, BoundedText, CacheState, DecisionRecord, ErrorKind, GatewayError, KeyIdentity,
+    AccountingRecord, Billing, BoundedText, CacheState, DecisionRecord, ErrorKind, GatewayError, KeyIdentity,
     LatencySplit, LedgerPlace, Money, MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
 };
 
@@ -389,34 +389,12 @@ pub(crate) async fn stored(receipt: Receipt) {
     }
 }
 
-/// Says whether a provider may bill a call that failed so: everything but what it said it did not process.
+/// Says whether a provider may bill a call that failed so, by kind and occurrence.
 fn may_be_billed(error: &GatewayError) -> bool {
-    match error.kind() {
-        ErrorKind::ProviderTimeout | ErrorKind::MalformedResponse | ErrorKind::StreamInterrupted => true,
-        ErrorKind::Transport | ErrorKind::DeadlineExceeded => error.is_ambiguous(),
-        ErrorKind::InvalidRequest
-        | ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::UnknownModel
-        | ErrorKind::Intake
-        | ErrorKind::TranslationLoss
-        | ErrorKind::IdempotencyConflict
-        | ErrorKind::NotCached
-        | ErrorKind::ContextLengthExceeded
-        | ErrorKind::ContentFiltered
-        | ErrorKind::PolicyViolation
-        | ErrorKind::QuotaExceeded
-        | ErrorKind::RateLimited
-        | ErrorKind::Overloaded
-        | ErrorKind::ProviderRateLimited
-        | ErrorKind::ProviderUnavailable
-        | ErrorKind::ProviderAuth
-        | ErrorKind::DeploymentMissing
-        | ErrorKind::StatePinned
-        | ErrorKind::BudgetExhausted
-        | ErrorKind::NoRouteAvailable
-        | ErrorKind::Cancelled
-        | ErrorKind::Internal => false,
+    match error.kind().billing() {
+        Billing::Never => false,
+        Billing::IfAmbiguous => error.is_ambiguous(),
+        Billing::Likely => true,
     }
 }
 

@@ -34,41 +34,7 @@ fn may_be_repeated(error: &GatewayError, attempts: u32) -> bool {
         || error.is_ambiguous()
         || error.forbids_retry()
         || error.kind() == ErrorKind::NotCached
-        || (attempts > 1 && is_of_provider(error.kind())))
-}
-
-/// Says whether the kind is a provider's failure, which attempts of gw's own are spent on.
-const fn is_of_provider(kind: ErrorKind) -> bool {
-    match kind {
-        ErrorKind::ProviderRateLimited
-        | ErrorKind::ProviderUnavailable
-        | ErrorKind::ProviderTimeout
-        | ErrorKind::Transport
-        | ErrorKind::MalformedResponse
-        | ErrorKind::StreamInterrupted
-        | ErrorKind::ProviderAuth
-        | ErrorKind::DeploymentMissing => true,
-        ErrorKind::InvalidRequest
-        | ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::UnknownModel
-        | ErrorKind::Intake
-        | ErrorKind::TranslationLoss
-        | ErrorKind::IdempotencyConflict
-        | ErrorKind::NotCached
-        | ErrorKind::ContextLengthExceeded
-        | ErrorKind::ContentFiltered
-        | ErrorKind::PolicyViolation
-        | ErrorKind::QuotaExceeded
-        | ErrorKind::RateLimited
-        | ErrorKind::Overloaded
-        | ErrorKind::StatePinned
-        | ErrorKind::BudgetExhausted
-        | ErrorKind::DeadlineExceeded
-        | ErrorKind::NoRouteAvailable
-        | ErrorKind::Cancelled
-        | ErrorKind::Internal => false,
-    }
+        || (attempts > 1 && error.kind().is_of_provider()))
 }
 
 #[cfg(test)]

@@ -34,7 +34,9 @@ mod request;
 mod text;
 mod usage;
 
-pub use gw_errors::{Dialect, ErrorKind, FallOver, GatewayError, Health, Outcome, Retry, UpstreamDetail};
+pub use gw_errors::{
+    Billing, Dialect, ErrorKind, FallOver, GatewayError, Health, Outcome, Retry, UpstreamDetail,
+};
 
 pub use self::{
     adapter::{Adapter, AttemptPlan, Loss, LossItem, LossKind, Prepared},

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use gw_errors::{
-    Dialect, ErrorKind as K, FallOver as F, GatewayError, Health as H, Outcome, Retry as R, UpstreamDetail,
-    anthropic_type, http_status, openai_code, openai_type,
+    Billing, Dialect, ErrorKind as K, FallOver as F, GatewayError, Health as H, Outcome, Retry as R,
+    UpstreamDetail, anthropic_type, http_status, openai_code, openai_type,
 };
 
 type Row = (K, R, F, H, u16, &'static str, Option<&'static str>);
@@ -78,6 +78,26 @@ fn i01_every_kind_equals_the_table() {
         assert_eq!(openai_type(kind), openai, "{kind}");
         assert_eq!(openai_code(kind), code, "{kind}");
         assert_eq!(K::from_name(kind.as_str()), Some(kind));
+    }
+}
+
+#[test]
+fn only_a_call_that_reached_the_provider_may_be_billed() {
+    for kind in K::ALL {
+        let expected = match kind {
+            K::ProviderTimeout | K::MalformedResponse | K::StreamInterrupted => Billing::Likely,
+            K::Transport => Billing::IfAmbiguous,
+            _ => Billing::Never,
+        };
+        assert_eq!(kind.billing(), expected, "{kind}");
+    }
+}
+
+#[test]
+fn only_a_providers_failure_moves_on_without_a_larger_window() {
+    for kind in K::ALL {
+        let moves = matches!(kind.falls_over(), F::Next | F::BeforeContent);
+        assert_eq!(kind.is_of_provider(), moves, "{kind}");
     }
 }
 

@@ -207,7 +207,7 @@ async fn i14_no_attempt_begins_without_its_minimum_left() {
     up1.timing.expected_latency = Duration::from_millis(2_600);
     // The first one fails 100 ms before the end: nothing starts that cannot finish, and the record keeps the cause.
     let plan = Plan::new(vec![(up1.clone(), never()), (up2.clone(), never())]);
-    let slow = Arc::new(SlowFailure(Duration::from_millis(2_900)));
+    let slow = Arc::new(OnceThenHanging::new(Duration::from_millis(2_900), Duration::ZERO));
     let house = plan.build_with(vec![
         Target { deployment: Arc::new(up1), adapter: slow },
         Target { deployment: Arc::new(up2), adapter: Arc::new(never()) },
@@ -217,12 +217,22 @@ async fn i14_no_attempt_begins_without_its_minimum_left() {
     assert_eq!(tried(&house.only_record()), [("up1", Some(K::ProviderUnavailable))]);
 }
 
-/// Fails with a 503 after a while.
+/// Fails its first call with a 503, after a while, and hangs on every later one.
 #[derive(Debug)]
-struct SlowFailure(Duration);
+struct OnceThenHanging {
+    after: Duration,
+    guidance: Duration,
+    calls: std::sync::atomic::AtomicUsize,
+}
+
+impl OnceThenHanging {
+    fn new(after: Duration, guidance: Duration) -> Self {
+        Self { after, guidance, calls: std::sync::atomic::AtomicUsize::new(0) }
+    }
+}
 
 #[async_trait::async_trait]
-impl gw_types::Adapter for SlowFailure {
+impl gw_types::Adapter for OnceThenHanging {
     fn prepare(
         &self,
         request: &gw_types::NormalizedRequest,
@@ -233,8 +243,11 @@ impl gw_types::Adapter for SlowFailure {
     }
 
     async fn call(&self, _prepared: gw_types::Prepared) -> Result<gw_types::Answer, GatewayError> {
-        tokio::time::sleep(self.0).await;
-        Err(error(K::ProviderUnavailable))
+        if self.calls.fetch_add(1, Ordering::Relaxed) > 0 {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(self.after).await;
+        Err(error(K::ProviderUnavailable).with_retry_after(self.guidance))
     }
 }
 
@@ -274,36 +287,13 @@ async fn a_full_deployment_is_passed_over_without_an_attempt() {
     }
 }
 
-/// Answers its first call with a 503 and hangs on every later one.
-#[derive(Debug, Default)]
-struct OnceThenHanging(std::sync::atomic::AtomicUsize);
-
-#[async_trait::async_trait]
-impl gw_types::Adapter for OnceThenHanging {
-    fn prepare(
-        &self,
-        request: &gw_types::NormalizedRequest,
-        _deployment: &gw_types::Deployment,
-        _plan: &gw_types::AttemptPlan,
-    ) -> Result<gw_types::Prepared, GatewayError> {
-        Ok(crate::support::prepared(request))
-    }
-
-    async fn call(&self, _prepared: gw_types::Prepared) -> Result<gw_types::Answer, GatewayError> {
-        match self.0.fetch_add(1, Ordering::Relaxed) {
-            0 => Err(error(K::ProviderUnavailable).with_retry_after(Duration::from_secs(1))),
-            _ => std::future::pending().await,
-        }
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_retry_waits_without_its_slot_and_does_not_pass_the_cap_afterwards() {
     let mut twice = deployment("up1");
     twice.max_attempts = NonZeroU32::new(2).unwrap();
     let mut plan = Plan::new(vec![(twice.clone(), never())]);
     plan.limits.max_concurrency = Some(1);
-    let adapter = Arc::new(OnceThenHanging::default());
+    let adapter = Arc::new(OnceThenHanging::new(Duration::ZERO, Duration::from_secs(1)));
     let house = plan.build_with(vec![Target {
         deployment: Arc::new(twice),
         adapter: Arc::<OnceThenHanging>::clone(&adapter),
@@ -316,5 +306,5 @@ async fn a_retry_waits_without_its_slot_and_does_not_pass_the_cap_afterwards() {
         first = house.ask(request()) => assert_eq!(first.unwrap_err().error.kind(), K::ProviderUnavailable),
         _ = other => panic!("the other request hangs in the slot that the first one gave back"),
     }
-    assert_eq!(adapter.0.load(Ordering::Relaxed), 2);
+    assert_eq!(adapter.calls.load(Ordering::Relaxed), 2);
 }
