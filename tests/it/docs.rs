@@ -53,8 +53,9 @@ fn check(place: &str, text: &str) -> usize {
         .filter(|block| block.trim_start().starts_with("version = 1"))
         .collect();
     for block in &configurations {
-        if let Err(faults) = gw_config::check(block, place, &everything_named(block)) {
-            panic!("an example of {place} does not check: {faults}\n{block}");
+        match gw_config::check(block, place, &everything_named(block)) {
+            Ok(checked) => assert!(checked.warnings.is_empty(), "{place}: {}\n{block}", checked.warnings),
+            Err(faults) => panic!("an example of {place} does not check: {faults}\n{block}"),
         }
     }
     configurations.len()

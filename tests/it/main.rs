@@ -1,4 +1,5 @@
-//! Whole-gateway tests: the invariants, the traced request, the real program over sockets, reported faults.
+//! Whole-gateway tests: the invariants, the traced request, the real program over sockets, reported faults,
+//! recorded exchanges of providers.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -9,3 +10,4 @@ mod e2e;
 mod invariants;
 mod support;
 mod trace;
+mod wire;

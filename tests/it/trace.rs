@@ -23,7 +23,7 @@ fn toml() -> Toml {
             "priority = 10\ncache = { exact = true, ttl_s = 300 }\nmatch = { models = [\"reasoner\"], \
              task_classes = [\"reasoning\"], classifications = [\"internal\", \"restricted\"], tenants = [\"wholesale\"] }",
         )
-        .route_with("everything", &["other"], "priority = 20\nmatch = { models = [\"*\"] }")
+        .route_with("everything", &["other"], "priority = 20\nmatch = { models = [\"*\"], tenants = [\"retail\"] }")
         .tenant(
             "wholesale",
             "residency = \"onshore\"\nrequests_per_minute = 600\ntokens_per_minute = 600\n\

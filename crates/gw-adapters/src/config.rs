@@ -1,13 +1,14 @@
 //! What a provider is configured with, and what can be wrong with it.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
+use gw_dialects::vendors::Preset;
 use gw_types::{ProviderName, Secret};
 
 /// Says which wire habits a provider has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// OpenAI itself: `{base}/chat/completions`, `authorization: Bearer`.
+    /// OpenAI itself: `{base}/chat/completions` and its like, `authorization: Bearer`.
     OpenAi,
     /// Azure OpenAI: `api-key` header.
     AzureOpenAi {
@@ -17,7 +18,27 @@ pub enum ProviderKind {
     },
     /// Any server that speaks OpenAI chat: as [`ProviderKind::OpenAi`], with the older `max_tokens` and without a key
     /// where none is configured.
-    OpenAiCompatible,
+    OpenAiCompatible {
+        /// The differences of a known server, its base URL among them.
+        preset: Option<&'static Preset>,
+    },
+    /// Anthropic's messages: `x-api-key` header, and `anthropic-version: 2023-06-01` where neither the configuration nor the
+    /// caller sends another.
+    Anthropic,
+    /// The Gemini API: `x-goog-api-key` header.
+    Gemini,
+    /// Vertex AI, for Google's models and Anthropic's: the token of a service account.
+    Vertex {
+        /// The Google Cloud project; empty: the service account's own.
+        project: String,
+        /// The location, such as `europe-west4`, `eu` or `global`; also says where the kind's own base URL is.
+        location: String,
+    },
+    /// Amazon Bedrock's Converse: a signature (AWS Signature Version 4), or a Bedrock API key as `authorization: Bearer`.
+    Bedrock {
+        /// The region, such as `eu-central-1`; also says where the kind's own base URL is.
+        region: String,
+    },
 }
 
 /// Describes one provider account or server. `Debug` shows neither key nor header values.
@@ -28,14 +49,44 @@ pub struct ProviderConfig {
     /// Its wire habits.
     pub kind: ProviderKind,
     /// Where it is: `http` or `https`, without user, query or fragment; a path is kept. Empty: the kind's own, which
-    /// only [`ProviderKind::OpenAi`] has.
+    /// [`ProviderKind::AzureOpenAi`] and an [`ProviderKind::OpenAiCompatible`] without preset do not have.
     pub base_url: String,
     /// The key, sent in the kind's own header.
     pub api_key: Option<Secret>,
+    /// What takes a key's place at [`ProviderKind::Vertex`] and [`ProviderKind::Bedrock`]; refused at any other kind.
+    pub credentials: Option<ProviderCredentials>,
     /// Headers sent with every call; they win over gw's own where the names are equal.
     pub headers: Vec<(String, Secret)>,
-    /// Limits and ways of its connections.
+    /// Limits and ways of its connections, and of those to where its credentials come from.
     pub transport: TransportConfig,
+}
+
+/// Credentials that are more than a key. `Debug` shows none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderCredentials {
+    /// A Google service account: the text of its JSON key file. A token is fetched from the `token_uri` in it, and fetched
+    /// anew five minutes before it ends.
+    ServiceAccount(Secret),
+    /// Keys of an AWS account or role.
+    AwsKeys {
+        /// The access key's id.
+        access_key_id: Secret,
+        /// The key itself.
+        secret_access_key: Secret,
+        /// The token that belongs to keys of a session.
+        session_token: Option<Secret>,
+    },
+    /// An AWS role for a token of the platform that gw runs on, as Kubernetes projects it into a file.
+    AwsWebIdentity {
+        /// The role's name: `arn:aws:iam::...:role/...`.
+        role: String,
+        /// How the session is called in the account's logs; empty: `gw`.
+        session: String,
+        /// The file with the platform's token; read anew for each session, which lasts an hour.
+        token_file: PathBuf,
+        /// The address of the security token service; empty: the region's own.
+        endpoint: String,
+    },
 }
 
 /// Limits and ways of the connections to one provider.
@@ -129,6 +180,21 @@ pub enum InvalidProvider {
     /// The API version is empty.
     #[error("`api_version` is empty; `v1` or a date such as `2024-10-21` is expected")]
     ApiVersion,
+    /// The kind needs credentials, and none of its sort are configured.
+    #[error("credentials are missing; they must be given for this kind of provider")]
+    MissingCredentials,
+    /// The credentials cannot be used.
+    #[error("`credentials` {0}")]
+    Credentials(&'static str),
+    /// The project is missing or is no name of one.
+    #[error("`project` is no name of a Google Cloud project")]
+    Project,
+    /// The location is missing or is no name of one.
+    #[error("`location` is no name of a location; `europe-west4` or `global` is expected")]
+    Location,
+    /// The region is missing or is no name of one.
+    #[error("`region` is no name of a region; `eu-central-1` is expected")]
+    Region,
     /// No connection is allowed.
     #[error("`max_connections` is 0; at least 1 is expected")]
     NoConnections,

@@ -58,7 +58,7 @@ impl FetchClient {
             Method::from_bytes(method.as_bytes()).map_err(|_| unusable("a fetch's method cannot be used"))?;
         let upstream = self.upstream(&location)?;
         let target = upstream.target(method, &path, header_map(&headers)?);
-        let mut response = upstream.send(&target, None, body).await?;
+        let mut response = upstream.send(&target, &[], body).await?;
         let body = response.body.collect(body_bytes_max).await.map_err(BodyFault::of_answer)?;
         Ok(FetchResponse { status: response.status.as_u16(), body })
     }
@@ -81,7 +81,7 @@ impl HttpFetch for FetchClient {
 fn header_map(headers: &[(&'static str, gw_types::Secret)]) -> Result<HeaderMap, GatewayError> {
     let mut map = HeaderMap::with_capacity(headers.len() + 2);
     map.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    map.insert(header::USER_AGENT, HeaderValue::from_static(concat!("gw/", env!("CARGO_PKG_VERSION"))));
+    map.insert(header::USER_AGENT, HeaderValue::from_static(crate::USER_AGENT));
     for (name, value) in headers {
         let name = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| unusable("a fetch's header cannot be used"))?;

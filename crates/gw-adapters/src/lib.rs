@@ -12,9 +12,10 @@
 //!
 //! let config = ProviderConfig {
 //!     name: ProviderName::new("local").unwrap(),
-//!     kind: ProviderKind::OpenAiCompatible,
+//!     kind: ProviderKind::OpenAiCompatible { preset: None },
 //!     base_url: "http://127.0.0.1:8000/v1".to_owned(),
 //!     api_key: Secret::new("hunter22"),
+//!     credentials: None,
 //!     headers: Vec::new(),
 //!     transport: TransportConfig { max_connections: 64, ..TransportConfig::default() },
 //! };
@@ -23,17 +24,23 @@
 //! ```
 
 mod config;
+mod credential;
 mod fetch;
+mod http;
 mod location;
-mod openai;
 mod provider;
 mod scripted;
 mod transport;
 
 pub use self::{
-    config::{InvalidProvider, ProviderConfig, ProviderKind, ProxyConfig, TransportConfig},
+    config::{
+        InvalidProvider, ProviderConfig, ProviderCredentials, ProviderKind, ProxyConfig, TransportConfig,
+    },
     fetch::FetchClient,
     provider::Provider,
     scripted::{InvalidScript, Script, ScriptedAdapter},
     transport::TransportSnapshot,
 };
+
+/// How gw names itself to everyone it calls.
+const USER_AGENT: &str = concat!("gw/", env!("CARGO_PKG_VERSION"));

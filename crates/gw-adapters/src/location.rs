@@ -1,6 +1,10 @@
 //! Where a configured URL points: taken apart once, and refused where it could mean two things.
 
 use http::Uri;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+
+/// What RFC 3986 calls unreserved stays; everything else in a name is data and must not read as syntax.
+pub(crate) const DATA: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A URL's origin and the rest.
 #[derive(Debug, PartialEq, Eq)]

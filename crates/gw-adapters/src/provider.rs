@@ -1,14 +1,21 @@
 //! A configured provider: one origin, its credential, and an adapter for each of its deployments.
 
+mod headers;
+mod place;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use gw_types::{Adapter, Clock, Deployment, Secret};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header, uri::PathAndQuery};
 
 use crate::{
-    InvalidProvider, ProviderConfig, ProviderKind, TransportSnapshot,
-    location::Location,
-    openai::{ChatAdapter, ChatAdapterParts, chat_path, output_field},
+    InvalidProvider, ProviderConfig, ProviderCredentials, ProviderKind, TransportConfig, TransportSnapshot,
+    credential::{
+        AwsKeys, AwsSigner, Credential, GoogleTokens, KeySource, ServiceAccount, WebIdentity,
+        WebIdentityParts,
+    },
+    http::{Habits, HttpAdapter, HttpAdapterParts, Layout, Services},
     transport::Upstream,
 };
 
@@ -17,10 +24,10 @@ use crate::{
 /// Destination and credential are fixed here, from the configuration; nothing in a request changes either.
 #[derive(Debug)]
 pub struct Provider {
-    kind: ProviderKind,
     upstream: Arc<Upstream>,
-    base_path: String,
-    headers: HeaderMap,
+    layout: Layout,
+    habits: Habits,
+    credential: Arc<Credential>,
     secrets: Arc<[Secret]>,
     clock: Arc<dyn Clock>,
 }
@@ -33,12 +40,29 @@ impl Provider {
     /// # Errors
     /// [`InvalidProvider`] says which setting cannot be used.
     pub fn new(config: ProviderConfig, clock: Arc<dyn Clock>) -> Result<Self, InvalidProvider> {
-        let ProviderConfig { name, kind, base_url, api_key, headers, transport } = config;
-        let location = locate(&kind, &base_url)?;
-        let headers = fixed_headers(&kind, api_key.as_ref(), &headers)?;
-        let secrets = api_key.into_iter().chain(headers.secrets).collect();
+        let ProviderConfig { name, kind, base_url, api_key, credentials, headers, transport } = config;
+        let account = match &credentials {
+            Some(ProviderCredentials::ServiceAccount(text)) => Some(ServiceAccount::parse(text.expose())?),
+            Some(ProviderCredentials::AwsKeys { .. } | ProviderCredentials::AwsWebIdentity { .. }) | None => {
+                None
+            }
+        };
+        let site = place::site(&kind, account.as_ref())?;
+        let location = place::locate(&kind, &base_url)?;
+        let fixed = headers::fixed(&kind, api_key.as_ref(), &headers)?;
+        let outside = Outside { name: &name, transport: &transport, clock: &clock };
+        let credential = outside.credential(&kind, account, credentials.as_ref())?;
+        headers::check(&kind, &fixed, &credential)?;
+        let secrets = secrets(api_key, headers, credentials);
         let upstream = Arc::new(Upstream::new(name, location.origin, &transport)?);
-        Ok(Self { kind, upstream, base_path: location.path, headers: headers.map, secrets, clock })
+        Ok(Self {
+            upstream,
+            layout: Layout { site, base: location.path, headers: fixed },
+            habits: place::habits(&kind),
+            credential: Arc::new(credential),
+            secrets,
+            clock,
+        })
     }
 
     /// Returns the adapter of one of the provider's deployments. Line and headers of its calls are worked out here.
@@ -46,13 +70,12 @@ impl Provider {
     /// # Errors
     /// [`InvalidProvider::BaseUrl`] if base URL and model make no path.
     pub fn adapter(&self, deployment: &Deployment) -> Result<Arc<dyn Adapter>, InvalidProvider> {
-        let path = chat_path(&self.kind, &self.base_path, deployment.model.as_str());
-        let path = PathAndQuery::try_from(path)
-            .map_err(|_| InvalidProvider::BaseUrl("makes no path together with the model's name"))?;
-        Ok(Arc::new(ChatAdapter::new(ChatAdapterParts {
-            target: self.upstream.target(Method::POST, &path, self.headers.clone()),
+        let services = Services::new(&self.upstream, self.layout.clone(), &self.habits, &deployment.model)?;
+        Ok(Arc::new(HttpAdapter::new(HttpAdapterParts {
             upstream: Arc::clone(&self.upstream),
-            output_field: output_field(&self.kind),
+            services,
+            habits: self.habits,
+            credential: Arc::clone(&self.credential),
             secrets: Arc::clone(&self.secrets),
             clock: Arc::clone(&self.clock),
         })))
@@ -64,177 +87,87 @@ impl Provider {
     }
 }
 
-const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
-
-fn locate(kind: &ProviderKind, base_url: &str) -> Result<Location, InvalidProvider> {
-    let url = match (base_url, kind) {
-        ("", ProviderKind::OpenAi) => OPENAI_BASE_URL,
-        ("", ProviderKind::AzureOpenAi { .. } | ProviderKind::OpenAiCompatible) => {
-            return Err(InvalidProvider::MissingBaseUrl);
-        }
-        (url, _) => url,
-    };
-    if let ProviderKind::AzureOpenAi { api_version } = kind
-        && api_version.trim().is_empty()
-    {
-        return Err(InvalidProvider::ApiVersion);
-    }
-    let location = Location::parse(url).map_err(InvalidProvider::BaseUrl)?;
-    match location.query {
-        Some(_) => Err(InvalidProvider::BaseUrl("has a query (`?`), which a base cannot have")),
-        None => Ok(location),
-    }
+/// What a credential needs that is fetched.
+struct Outside<'a> {
+    name: &'a gw_types::ProviderName,
+    transport: &'a TransportConfig,
+    clock: &'a Arc<dyn Clock>,
 }
 
-struct FixedHeaders {
-    map: HeaderMap,
-    secrets: Vec<Secret>,
-}
-
-/// Names that steer the connection or the framing. Whoever could set them could cut requests in two.
-const RESERVED: [HeaderName; 9] = [
-    header::HOST,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
-    header::CONNECTION,
-    header::UPGRADE,
-    header::TE,
-    header::TRAILER,
-    header::PROXY_AUTHORIZATION,
-    header::EXPECT,
-];
-
-fn fixed_headers(
-    kind: &ProviderKind,
-    key: Option<&Secret>,
-    configured: &[(String, Secret)],
-) -> Result<FixedHeaders, InvalidProvider> {
-    let mut map = HeaderMap::with_capacity(8 + configured.len());
-    map.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    map.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    // Bytes go through untouched and facts are read from them, so they must come as they are.
-    map.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    map.insert(header::USER_AGENT, HeaderValue::from_static(concat!("gw/", env!("CARGO_PKG_VERSION"))));
-    if let Some(key) = key {
-        let (name, value) = match kind {
-            ProviderKind::OpenAi | ProviderKind::OpenAiCompatible => {
-                (header::AUTHORIZATION, sensitive(&format!("Bearer {}", key.expose())))
+impl Outside<'_> {
+    fn credential(
+        &self,
+        kind: &ProviderKind,
+        account: Option<ServiceAccount>,
+        configured: Option<&ProviderCredentials>,
+    ) -> Result<Credential, InvalidProvider> {
+        const OTHER_KIND: InvalidProvider =
+            InvalidProvider::Credentials("is of a sort that this kind of provider does not take");
+        let Some(configured) = configured else { return Ok(Credential::Fixed) };
+        match kind {
+            ProviderKind::Vertex { .. } => {
+                let account = account.ok_or(OTHER_KIND)?;
+                let clock = Arc::clone(self.clock);
+                let tokens = GoogleTokens::new(account, self.name.clone(), self.transport, clock)?;
+                Ok(Credential::Google(Box::new(tokens)))
             }
-            ProviderKind::AzureOpenAi { .. } => (API_KEY, sensitive(key.expose())),
-        };
-        map.insert(name, value.ok_or(InvalidProvider::Key)?);
-    }
-    for (name, value) in configured {
-        let name_ = HeaderName::try_from(name.as_str())
-            .ok()
-            .filter(|name| !RESERVED.contains(name))
-            .ok_or_else(|| InvalidProvider::HeaderName(name.clone()))?;
-        let value = sensitive(value.expose()).ok_or_else(|| InvalidProvider::HeaderValue(name.clone()))?;
-        map.insert(name_, value);
-    }
-    let authorized = map.contains_key(header::AUTHORIZATION) || map.contains_key(API_KEY);
-    match kind {
-        ProviderKind::OpenAi | ProviderKind::AzureOpenAi { .. } if !authorized => {
-            return Err(InvalidProvider::MissingKey);
+            ProviderKind::Bedrock { region } => {
+                let keys = self.keys(region, configured)?.ok_or(OTHER_KIND)?;
+                let signer = AwsSigner::new(keys, region.clone(), "bedrock", Arc::clone(self.clock));
+                Ok(Credential::Aws(Box::new(signer)))
+            }
+            ProviderKind::OpenAi
+            | ProviderKind::AzureOpenAi { .. }
+            | ProviderKind::OpenAiCompatible { .. }
+            | ProviderKind::Anthropic
+            | ProviderKind::Gemini => Err(OTHER_KIND),
         }
-        ProviderKind::OpenAi | ProviderKind::AzureOpenAi { .. } | ProviderKind::OpenAiCompatible => {}
     }
-    Ok(FixedHeaders { map, secrets: configured.iter().map(|(_, secret)| secret.clone()).collect() })
+
+    fn keys(
+        &self,
+        region: &str,
+        configured: &ProviderCredentials,
+    ) -> Result<Option<KeySource>, InvalidProvider> {
+        Ok(Some(match configured {
+            ProviderCredentials::ServiceAccount(_) => return Ok(None),
+            ProviderCredentials::AwsKeys { access_key_id, secret_access_key, session_token } => {
+                KeySource::Static(AwsKeys {
+                    access_key_id: access_key_id.clone(),
+                    secret_access_key: secret_access_key.clone(),
+                    session_token: session_token.clone(),
+                })
+            }
+            ProviderCredentials::AwsWebIdentity { role, session, token_file, endpoint } => {
+                let or = |text: &str, other: String| if text.is_empty() { other } else { text.to_owned() };
+                let parts = WebIdentityParts {
+                    role: role.clone(),
+                    session: or(session, "gw".to_owned()),
+                    token_file: token_file.clone(),
+                    endpoint: or(endpoint, place::token_service(region)),
+                };
+                let clock = Arc::clone(self.clock);
+                let identity = WebIdentity::new(parts, self.name.clone(), self.transport, clock)?;
+                KeySource::WebIdentity(Box::new(identity))
+            }
+        }))
+    }
 }
 
-const API_KEY: HeaderName = HeaderName::from_static("api-key");
-
-/// Returns the header value, or `None` for anything but visible ASCII and blanks. Other bytes would pass on the wire, but
-/// in a credential they are a slip of copy and paste.
-fn sensitive(text: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(text).ok().filter(|_| text.is_ascii())?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use gw_types::{ManualClock, ProviderName, Secret};
-
-    use super::Provider;
-    use crate::{InvalidProvider, ProviderConfig, ProviderKind, TransportConfig};
-
-    fn config(kind: ProviderKind) -> ProviderConfig {
-        ProviderConfig {
-            name: ProviderName::new("p").unwrap(),
-            kind,
-            base_url: "http://a.example/v1".to_owned(),
-            api_key: Secret::new("key-1"),
-            headers: Vec::new(),
-            transport: TransportConfig::default(),
+/// Returns everything that gw sends or signs with, and a provider may echo.
+fn secrets(
+    api_key: Option<Secret>,
+    headers: Vec<(String, Secret)>,
+    credentials: Option<ProviderCredentials>,
+) -> Arc<[Secret]> {
+    let credentials = match credentials {
+        Some(ProviderCredentials::AwsKeys { access_key_id, secret_access_key, session_token }) => {
+            [Some(access_key_id), Some(secret_access_key), session_token]
         }
-    }
-
-    fn check(config: ProviderConfig, expected: impl Into<Option<InvalidProvider>>) {
-        assert_eq!(Provider::new(config, Arc::new(ManualClock::default())).err(), expected.into());
-    }
-
-    fn azure() -> ProviderKind {
-        ProviderKind::AzureOpenAi { api_version: "2024-10-21".to_owned() }
-    }
-
-    fn header(name: &str, value: &str) -> Vec<(String, Secret)> {
-        vec![(name.to_owned(), Secret::new(value).unwrap())]
-    }
-
-    #[test]
-    fn only_openai_has_a_base_of_its_own() {
-        for (kind, expected) in [
-            (ProviderKind::OpenAi, None),
-            (ProviderKind::OpenAiCompatible, Some(InvalidProvider::MissingBaseUrl)),
-            (azure(), Some(InvalidProvider::MissingBaseUrl)),
-        ] {
-            check(ProviderConfig { base_url: String::new(), ..config(kind) }, expected);
+        Some(ProviderCredentials::ServiceAccount(_) | ProviderCredentials::AwsWebIdentity { .. }) | None => {
+            [None, None, None]
         }
-        let query = ProviderConfig { base_url: "http://a/?x".to_owned(), ..config(azure()) };
-        check(query, Some(InvalidProvider::BaseUrl("has a query (`?`), which a base cannot have")));
-    }
-
-    #[test]
-    fn a_key_is_needed_unless_a_header_or_the_kind_stands_in() {
-        let keyless = |kind| ProviderConfig { api_key: None, ..config(kind) };
-        check(keyless(ProviderKind::OpenAi), Some(InvalidProvider::MissingKey));
-        check(keyless(azure()), Some(InvalidProvider::MissingKey));
-        check(keyless(ProviderKind::OpenAiCompatible), None);
-        check(ProviderConfig { headers: header("Authorization", "Bearer t"), ..keyless(azure()) }, None);
-        let odd = ProviderConfig { api_key: Secret::new("k\u{20ac}y"), ..config(azure()) };
-        check(odd, Some(InvalidProvider::Key));
-    }
-
-    #[test]
-    fn headers_cannot_steer_the_connection() {
-        for name in ["Host", "content-length", "Transfer-Encoding", "connection", "a b", ""] {
-            check(
-                ProviderConfig { headers: header(name, "x"), ..config(azure()) },
-                Some(InvalidProvider::HeaderName(name.to_owned())),
-            );
-        }
-    }
-
-    #[test]
-    fn limits_and_versions_are_checked() {
-        let transport = TransportConfig { max_connections: 0, ..TransportConfig::default() };
-        check(ProviderConfig { transport, ..config(azure()) }, Some(InvalidProvider::NoConnections));
-        let kind = ProviderKind::AzureOpenAi { api_version: " ".to_owned() };
-        check(config(kind), Some(InvalidProvider::ApiVersion));
-    }
-
-    #[test]
-    fn i18_debug_shows_no_secret() {
-        let config = ProviderConfig {
-            api_key: Secret::new("canary-key"),
-            headers: header("x-extra", "canary-header"),
-            ..config(ProviderKind::OpenAi)
-        };
-        let shown = format!("{config:?}");
-        let provider = Provider::new(config, Arc::new(ManualClock::default())).unwrap();
-        assert!(!format!("{shown}{provider:?}").contains("canary"));
-    }
+    };
+    let headers = headers.into_iter().map(|(_, secret)| secret);
+    api_key.into_iter().chain(headers).chain(credentials.into_iter().flatten()).collect()
 }

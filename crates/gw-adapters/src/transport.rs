@@ -23,7 +23,9 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gw_types::{GatewayError, ProviderName};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::PathAndQuery};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::PathAndQuery,
+};
 use hyper::body::Incoming;
 
 pub(crate) use self::{body::UpstreamBody, fault::BodyFault};
@@ -78,6 +80,18 @@ pub(crate) struct UpstreamResponse {
     pub(crate) body: UpstreamBody,
 }
 
+impl Target {
+    /// Returns the method.
+    pub(crate) fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Returns the whole address.
+    pub(crate) fn address(&self) -> &Uri {
+        &self.http2.uri
+    }
+}
+
 impl Upstream {
     /// Returns the origin with no connection open yet.
     ///
@@ -128,15 +142,15 @@ impl Upstream {
         Target { method, http1: Form { uri, headers: http1 }, http2: Form { uri: absolute, headers } }
     }
 
-    /// Makes one call and returns the answer's head. `extra` is one more header. Dropping the future closes the
-    /// connection, or resets the stream over HTTP/2.
+    /// Makes one call and returns the answer's head. `extra` headers are this call's own; they win over the target's where
+    /// the names are equal. Dropping the future closes the connection, or resets the stream over HTTP/2.
     ///
     /// # Errors
     /// `Overloaded` (no free connection), `Transport` and `ProviderTimeout`, ambiguous once a byte was written.
     pub(crate) async fn send(
         &self,
         target: &Target,
-        extra: Option<(header::HeaderName, HeaderValue)>,
+        extra: &[(HeaderName, HeaderValue)],
         body: Bytes,
     ) -> Result<UpstreamResponse, GatewayError> {
         let call = Call { target, extra, body };
@@ -189,7 +203,7 @@ impl Upstream {
 /// One call: what is fixed and what is its own.
 struct Call<'a> {
     target: &'a Target,
-    extra: Option<(header::HeaderName, HeaderValue)>,
+    extra: &'a [(HeaderName, HeaderValue)],
     body: Bytes,
 }
 
@@ -200,7 +214,7 @@ impl Call<'_> {
         *request.method_mut() = self.target.method.clone();
         *request.uri_mut() = form.uri.clone();
         *request.headers_mut() = form.headers.clone();
-        if let Some((name, value)) = &self.extra {
+        for (name, value) in self.extra {
             request.headers_mut().insert(name.clone(), value.clone());
         }
         request

@@ -95,6 +95,16 @@ fn key(bencher: Bencher) {
 }
 
 #[divan::bench]
+fn key_of_100_kb(bencher: Bencher) {
+    let turns: Vec<String> = (0..1_000)
+        .map(|n| format!(r#"{{"role": "user", "content": "turn {n:04}: {}"}}"#, "words of a turn ".repeat(4)))
+        .collect();
+    let body = format!(r#"{{"model": "m", "messages": [{}], "temperature": 0.2}}"#, turns.join(", "));
+    let names = Names::new();
+    bencher.counter(BytesCount::new(body.len())).bench(|| names.key(black_box(body.as_bytes())));
+}
+
+#[divan::bench]
 fn hit(bencher: Bencher) {
     let names = Names::new();
     let (cache, key) = (filled(&names), names.key(&body(7)));

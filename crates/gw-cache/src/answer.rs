@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::key::short_digest_u64;
 use bytes::Bytes;
 use gw_types::{AnswerFacts, BoundedText, Completion, DeploymentName, RequestId};
 
@@ -34,6 +35,27 @@ impl CachedAnswer {
         let raw = self.raw.as_ref().map_or(0, Bytes::len);
         let parts = self.completion.as_ref().map_or(0, |completion| completion.bytes());
         u64::try_from(raw.saturating_add(parts).saturating_add(Self::OVERHEAD_BYTES)).unwrap_or(u64::MAX)
+    }
+}
+
+impl CachedAnswer {
+    /// Returns 64 bits of the digest of what the answer says: its texts where the neutral parts are at hand, else its
+    /// bytes, which hold an id and a time and so are equal for the same answer only.
+    pub(crate) fn says(&self) -> u64 {
+        let mut said = Vec::new();
+        match (&self.completion, &self.raw) {
+            (Some(completion), _) => {
+                for choice in &completion.choices {
+                    said.extend_from_slice(
+                        &u64::try_from(choice.text.len()).unwrap_or(u64::MAX).to_le_bytes(),
+                    );
+                    said.extend_from_slice(choice.text.as_bytes());
+                }
+            }
+            (None, Some(raw)) => said.extend_from_slice(raw),
+            (None, None) => {}
+        }
+        short_digest_u64(&said)
     }
 }
 

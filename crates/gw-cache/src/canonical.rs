@@ -1,15 +1,15 @@
 //! The canonical form of a request: equal for bodies that say the same, different for all others.
 
+mod fields;
 mod number;
 mod text;
 
 #[cfg(test)]
 mod tests;
 
-/// The top-level fields that do not change the answer: how it is delivered, and the caller's end-user label.
-///
-/// Everything else counts, fields that gw does not know included.
-const IGNORED_FIELDS: [&[u8]; 3] = [b"stream", b"stream_options", b"user"];
+use gw_types::Operation;
+
+use self::fields::{defaults, irrelevant};
 
 /// The deepest nesting that is read; deeper bodies are not cached.
 const DEPTH_MAX: u32 = 100;
@@ -22,7 +22,7 @@ const MOVED_BODIES_MAX: usize = 16;
 
 /// The canonical members of a JSON object.
 ///
-/// Sorted by key, the last of equal keys kept, no blanks, numbers by value (`0`, `-0.0` and `0e7` are one), strings by
+/// Without the fields that cannot change the answer and without defaults that are spelled out. Sorted by key, the last of equal keys kept, no blanks, numbers by value (`0`, `-0.0` and `0e7` are one), strings by
 /// the characters that they denote (`"\u0041"` is `"A"`), and never by what they mean: text is not normalised. Each
 /// member of an object and each element of an array ends with a comma, which makes members movable as they are; the
 /// form is meant for hashing only.
@@ -46,12 +46,13 @@ impl Canonical {
     /// needs more than 63 bits.
     ///
     /// Costs one pass over the body, and n log n comparisons for the n members of an object that is not sorted.
-    pub(crate) fn read(body: &[u8]) -> Option<Self> {
+    pub(crate) fn read(body: &[u8], operation: Operation) -> Option<Self> {
         let body = std::str::from_utf8(body).ok()?.as_bytes();
         let mut reader = Reader {
             body,
             at: 0,
-            text: Vec::with_capacity(body.len()),
+            // A comma more for each container than the body has; most bodies have fewer than one in 16 bytes.
+            text: Vec::with_capacity(body.len() + body.len() / 16 + 16),
             members: Vec::with_capacity(32),
             moved: Vec::new(),
             moves_left: body.len().saturating_mul(MOVED_BODIES_MAX),
@@ -66,7 +67,10 @@ impl Canonical {
         let Reader { text, mut members, .. } = reader;
         sort(&text, &mut members);
         last_of_equals(&text, &mut members, 0);
-        members.retain(|member| !IGNORED_FIELDS.contains(&member.key(&text)));
+        members.retain(|member| {
+            !irrelevant(operation).contains(&member.key(&text))
+                && !defaults(operation).contains(&&text[member.start..member.end])
+        });
         Some(Self { text, members })
     }
 
@@ -180,6 +184,7 @@ impl Reader<'_> {
         sort(text, &mut members[base..]);
         last_of_equals(text, members, base);
         moved.clear();
+        moved.reserve(text.len() - start);
         for member in &members[base..] {
             moved.extend_from_slice(&text[member.start..member.end]);
         }

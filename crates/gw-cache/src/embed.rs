@@ -1,10 +1,14 @@
-//! The seam to whatever turns text into a vector, and the embedder that needs no model.
+//! The seam to whatever turns text into a vector, and the embedders that need no model.
 
-use std::num::NonZeroU16;
+mod hashing;
+mod words;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use blake2::{Blake2b, Digest, digest::consts::U8};
 use gw_errors::GatewayError;
+
+pub use self::{hashing::HashingEmbedder, words::WordEmbedder};
 
 /// Turns text into a vector whose direction stands for what the text says.
 ///
@@ -24,90 +28,34 @@ pub trait Embedder: Send + Sync + std::fmt::Debug {
 
 const _: fn(&dyn Embedder) = |_object_safe| {};
 
-/// Embeds text by the words in it: the signed hashing trick (Weinberger et al., ICML'09), on BLAKE2b.
-///
-/// Each word, lower-cased and cut at blanks, adds +1 or -1 at one place of the vector; both follow from the word's
-/// 8-byte digest. The signs make collisions cancel in expectation, so that the cosine stays an unbiased estimate of
-/// the share of common words. It measures words, not meaning: "is held" and "is not held" are neighbours, which is why
-/// the semantic cache has guards beside the threshold.
-///
-/// Costs one digest a word. No state, no error, never waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HashingEmbedder {
-    dimensions: NonZeroU16,
+/// Names the embedders that need no model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BuiltInEmbedder {
+    /// [`HashingEmbedder`]: words, pairs of words and runs of characters.
+    #[default]
+    Hashing,
+    /// [`WordEmbedder`]: words alone.
+    Words,
 }
 
-impl HashingEmbedder {
-    /// Dimensions where a configuration names none: few collisions among the words of a question, 1.5 KB an entry.
-    pub const DEFAULT_DIMENSIONS: NonZeroU16 = NonZeroU16::new(384).unwrap();
-
-    /// Returns an embedder of so many dimensions.
-    pub const fn new(dimensions: NonZeroU16) -> Self {
-        Self { dimensions }
-    }
-
-    /// Returns the vector of the text, of length 1; of length 0 for text without words.
-    pub fn vector(&self, text: &str) -> Vec<f32> {
-        let dimensions = usize::from(self.dimensions.get());
-        let mut counts = vec![0_i32; dimensions];
-        for word in text.to_lowercase().split_whitespace() {
-            let digest: [u8; 8] = Blake2b::<U8>::digest(word.as_bytes()).into();
-            let [a, b, c, d, sign, ..] = digest;
-            let at = u32::from_be_bytes([a, b, c, d]) % u32::from(self.dimensions.get());
-            counts[at as usize] += if sign.is_multiple_of(2) { 1 } else { -1 };
-        }
-        let square: f64 = counts.iter().map(|&count| f64::from(count) * f64::from(count)).sum();
-        let scale = if square > 0.0 { square.sqrt().recip() } else { 0.0 };
-        #[expect(clippy::cast_possible_truncation, reason = "a unit vector loses the last bits only")]
-        counts.iter().map(|&count| (f64::from(count) * scale) as f32).collect()
-    }
-}
-
-impl Default for HashingEmbedder {
-    fn default() -> Self {
-        Self::new(Self::DEFAULT_DIMENSIONS)
-    }
-}
-
-#[async_trait]
-impl Embedder for HashingEmbedder {
-    async fn embed(&self, text: &str) -> Result<Vec<f32>, GatewayError> {
-        Ok(self.vector(text))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{f32::consts::FRAC_1_SQRT_2, num::NonZeroU16};
-
-    use super::HashingEmbedder;
-
-    fn check(text: &str, expected: &[(usize, f32)]) {
-        let vector = HashingEmbedder::new(NonZeroU16::new(64).unwrap()).vector(text);
-        let mut wanted = vec![0.0; 64];
-        expected.iter().for_each(|&(at, value)| wanted[at] = value);
-        assert_eq!(vector, wanted, "{text}");
-    }
-
-    #[test]
-    fn words_go_where_their_digest_says() {
-        check("held", &[(60, 1.0)]);
-        check("Held HELD", &[(60, 1.0)]);
-        check("the payment is held", &[(44, 0.5), (59, -0.5), (60, 0.5), (62, -0.5)]);
-        check("a b", &[(35, -FRAC_1_SQRT_2), (57, -FRAC_1_SQRT_2)]);
-    }
-
-    #[test]
-    fn text_without_words_is_the_zero_vector() {
-        check("", &[]);
-        check(" \t\n", &[]);
-    }
-
-    #[test]
-    fn vectors_have_length_one_whatever_the_text() {
-        for text in ["a", "a a a b", "The payment is held.", "ÄÖ ß 日本"] {
-            let square: f32 = HashingEmbedder::default().vector(text).iter().map(|x| x * x).sum();
-            assert!((square - 1.0).abs() < 1e-6, "{text}: {square}");
+impl BuiltInEmbedder {
+    /// Returns the embedder in its default dimensions.
+    pub fn embedder(self) -> Arc<dyn Embedder> {
+        match self {
+            Self::Hashing => Arc::new(HashingEmbedder::default()),
+            Self::Words => Arc::new(WordEmbedder::default()),
         }
     }
+}
+
+/// Brings sums to length 1; zeros stay zeros.
+fn unit(sums: &[i64]) -> Vec<f32> {
+    // Sums of a text are far below 2^53: the conversion is exact.
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    let wide = || sums.iter().map(|&sum| sum as f64);
+    let square: f64 = wide().map(|sum| sum * sum).sum();
+    let scale = if square > 0.0 { square.sqrt().recip() } else { 0.0 };
+    #[expect(clippy::cast_possible_truncation, reason = "a unit vector loses the last bits only")]
+    wide().map(|sum| (sum * scale) as f32).collect()
 }

@@ -8,7 +8,7 @@ use gw_types::MonoTime;
 use parking_lot::Mutex;
 
 use self::shard::{Shard, ShardBounds};
-use crate::{CacheKey, CachedAnswer, Storable};
+use crate::{CacheKey, CachedAnswer, InvalidationScope, Storable};
 
 /// The bounds of an exact cache. A zero anywhere keeps nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,14 @@ pub struct CacheUsage {
     pub bytes: u64,
 }
 
-/// The exact cache, bounded in entries and bytes, with S3-FIFO eviction (SOSP'23).
+impl CacheUsage {
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { entries: self.entries + other.entries, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+/// The exact cache, bounded in entries and bytes, with S3-FIFO eviction (SOSP'23). Among main entries whose turn it is
+/// to go, the one that costs least to make again goes, by its cost a byte.
 ///
 /// Entries stand in shards by their digest, each with its own short lock and its share of the bounds. The number of
 /// shards follows from the bounds alone, so that two caches built alike evict alike. `get` and `put` are O(1) on
@@ -91,16 +98,23 @@ impl ExactCache {
         if weight > self.entry_bytes_max {
             shard.remove(&key);
         } else {
-            shard.put(key, answer.answer, weight, now.saturating_add(answer.ttl), now);
+            shard.put(key, answer, weight, now);
         }
     }
 
     /// Returns how much the cache holds.
     pub fn usage(&self) -> CacheUsage {
-        self.shards.iter().fold(CacheUsage::default(), |sum, shard| {
-            let part = shard.lock().usage();
-            CacheUsage { entries: sum.entries + part.entries, bytes: sum.bytes + part.bytes }
-        })
+        self.shards.iter().fold(CacheUsage::default(), |sum, shard| sum.with(shard.lock().usage()))
+    }
+
+    /// Returns what [`ExactCache::invalidate`] would remove.
+    pub fn matching(&self, scope: &InvalidationScope) -> CacheUsage {
+        self.shards.iter().fold(CacheUsage::default(), |sum, shard| sum.with(shard.lock().matching(scope)))
+    }
+
+    /// Removes the entries of the scope, and returns what went. Reads every key; a shard at a time is locked.
+    pub fn invalidate(&self, scope: &InvalidationScope) -> CacheUsage {
+        self.shards.iter().fold(CacheUsage::default(), |sum, shard| sum.with(shard.lock().invalidate(scope)))
     }
 
     fn shard(&self, key: &CacheKey) -> &Mutex<Shard> {

@@ -1,202 +1,154 @@
 //! The guards of the semantic cache: what must be equal however near two questions are.
 //!
 //! Cosine similarity measures shared words, not truth: the opposite question is nearer than most paraphrases. So an
-//! answer is given again only where the tokens that carry the difference (numbers, identifiers, names, negations,
-//! opposites, question words, quoted text, code) are the same ones in the same order, and the words that both
-//! questions have stand in the same order. Each difference is a miss: the guards lose hits, never answers.
+//! answer is given again only where nothing that carries a difference differs:
+//!
+//! | guard | what must be equal |
+//! | --- | --- |
+//! | quotations and code | every byte, in order |
+//! | numbers, dates, units | the amounts, in order; `two` is 2 |
+//! | identifiers and names | every token with a symbol or digit inside; every name is a word of the other question |
+//! | negation and limits | `not`, `without`, `only`, in order; no word meets its negative (`lock`, `unlock`) |
+//! | opposites | two ends of one scale (`on`, `off`; `monthly`, `yearly`), in order, where both name one |
+//! | kind of question | who, when, where, why, how many, how or what, yes or no by modal verb |
+//! | format and language | the formats and languages named, in order |
+//! | subject | the first word, where it is not one that questions begin with |
+//! | order | where the words are the same, they stand in the same order |
+//!
+//! Each difference is a miss: the guards lose hits, never answers.
 
+mod asking;
+mod reading;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-use blake2::{Blake2b, Digest, digest::consts::U16};
+use self::{asking::Asking, reading::Reading, words::PREFIXES};
+use crate::{Features, key::short_digest_u64};
 
-use self::words::{PREFIXES, SUFFIXES, WORDS};
-use crate::key::short_digest;
+pub(crate) use self::reading::bare;
 
 /// What is kept of a question to compare it with another. Holds digests, no text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Guard {
+    /// Quotations, code, amounts, identifiers, negations, limits and formats, each kind in order.
     pinned: [u8; 16],
+    asking: Asking,
+    /// The ends of scales, in order.
+    ends: Box<[(u8, u8)]>,
+    /// The names and the subject.
+    names: Box<[u64]>,
+    /// What negative words turn.
+    turned: Box<[u64]>,
+    /// The digests of the words, in order.
     words: Box<[u64]>,
+    /// The same, sorted, each once.
+    set: Box<[u64]>,
 }
 
 impl Guard {
-    /// The shortest word that a negative prefix can turn: `untie`.
-    const AFFIXED_BYTES_MIN: usize = 5;
+    /// How many words may be in one question alone where the order of the others still counts.
+    const ODD_WORDS_MAX: usize = 2;
 
     /// Reads a question.
     pub(crate) fn of(text: &str) -> Self {
-        let mut reading = Reading { pinned: Blake2b::new(), words: Vec::new(), sentence_start: true };
-        let mut rest = text;
-        let mut before = None;
-        while let Some((at, opening)) = quotation(rest, before) {
-            reading.plain(&rest[..at]);
-            let (quoted, after) = quoted(&rest[at..], opening);
-            reading.pin(b'q', quoted);
-            (rest, before) = (after, Some(opening));
-        }
-        reading.plain(rest);
-        Self { pinned: reading.pinned.finalize().into(), words: reading.words.into() }
+        Reading::of(text).into_guard()
     }
 
     /// Returns whether an answer to one question may be given to the other.
     pub(crate) fn allows(&self, other: &Self) -> bool {
-        self.pinned == other.pinned && same_order(&self.words, &other.words)
+        self.pinned == other.pinned
+            && self.asking.is_like(other.asking)
+            && same_ends(&self.ends, &other.ends)
+            && (self.has(&other.names) && other.has(&self.names))
+            && (!self.turns(other) && !other.turns(self))
+            && self.in_order_with(other)
     }
 
     /// Returns what the guard weighs, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + size_of_val(&*self.words)
+        let digests = self.names.len() + self.turned.len() + self.words.len() + self.set.len();
+        size_of::<Self>() + digests * size_of::<u64>() + size_of_val(&*self.ends)
     }
-}
 
-/// Returns whether the words that both have stand in the same order, equally often.
-fn same_order(one: &[u64], other: &[u64]) -> bool {
-    let sorted = |words: &[u64]| {
-        let mut sorted = words.to_vec();
-        sorted.sort_unstable();
-        sorted
-    };
-    let (of_one, of_other) = (sorted(one), sorted(other));
-    let shared = |set: &Vec<u64>, word: &&u64| set.binary_search(word).is_ok();
-    one.iter().filter(|word| shared(&of_other, word)).eq(other.iter().filter(|word| shared(&of_one, word)))
-}
+    /// Returns the digests of the words, sorted, each once.
+    pub(crate) fn word_set(&self) -> &[u64] {
+        &self.set
+    }
 
-/// Returns where the first quotation begins, and with what.
-fn quotation(text: &str, mut before: Option<char>) -> Option<(usize, char)> {
-    text.char_indices().find(|&(_, character)| {
-        let begins = closing(character, before).is_some();
-        before = Some(character);
-        begins
-    })
-}
-
-/// Returns what closes a quotation that begins with the character, if it begins one here.
-fn closing(opening: char, before: Option<char>) -> Option<char> {
-    match opening {
-        '"' | '`' => Some(opening),
-        '“' => Some('”'),
-        '„' => Some('“'),
-        '«' => Some('»'),
-        // An apostrophe stands inside or after a word.
-        '\'' | '‘' if before.is_none_or(|before| !before.is_alphanumeric()) => {
-            Some(if opening == '‘' { '’' } else { '\'' })
+    /// Returns the features that follow from the words of this question and of an entry's.
+    pub(crate) fn compare(&self, entry: &Self, rarity: impl Fn(u64) -> f32) -> Features {
+        let (mut shared, mut shared_rarity, mut all_rarity, mut odd) = (0_u16, 0.0, 0.0, 0.0_f32);
+        for &word in &self.set {
+            let weight = rarity(word);
+            all_rarity += weight;
+            if entry.has(&[word]) {
+                shared = shared.saturating_add(1);
+                shared_rarity += weight;
+            } else {
+                odd = odd.max(weight);
+            }
         }
-        _ => None,
-    }
-}
-
-/// Cuts a quotation off; one that is not closed reaches to the end. A fence of backticks closes with as many.
-fn quoted(text: &str, opening: char) -> (&str, &str) {
-    let fence = text.len() - text.trim_start_matches('`').len();
-    if fence > 0 {
-        let inner = &text[fence..];
-        return match inner.find(&text[..fence]) {
-            Some(end) => (&inner[..end], inner[end + fence..].trim_start_matches('`')),
-            None => (inner, ""),
-        };
-    }
-    let inner = &text[opening.len_utf8()..];
-    let close = closing(opening, None).unwrap_or(opening);
-    inner.split_once(close).unwrap_or((inner, ""))
-}
-
-/// Collects what must be equal, in order.
-struct Reading {
-    pinned: Blake2b<U16>,
-    words: Vec<u64>,
-    sentence_start: bool,
-}
-
-impl Reading {
-    fn pin(&mut self, kind: u8, text: &str) {
-        self.pinned.update([kind]);
-        self.pinned.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
-        self.pinned.update(text.as_bytes());
-        self.sentence_start = false;
-    }
-
-    /// Reads text outside quotations.
-    fn plain(&mut self, text: &str) {
-        for line in text.split_inclusive('\n') {
-            line.split_whitespace().for_each(|token| self.token(token));
-            self.sentence_start |= line.ends_with('\n');
+        for &word in entry.set.iter().filter(|&&word| !self.has(&[word])) {
+            let weight = rarity(word);
+            all_rarity += weight;
+            odd = odd.max(weight);
+        }
+        let count = |set: &[u64]| f32::from(u16::try_from(set.len()).unwrap_or(u16::MAX));
+        let (own, others, shared) = (count(&self.set), count(&entry.set), f32::from(shared));
+        let share = |part: f32, whole: f32| if whole > 0.0 { part / whole } else { 0.0 };
+        let is = |holds: bool| if holds { 1.0 } else { 0.0 };
+        Features {
+            shared_words: share(shared, own + others - shared),
+            shared_rarity: share(shared_rarity, all_rarity),
+            new_words: share(own - shared, own),
+            odd_word: odd,
+            length_ratio: share(own.min(others), own.max(others)),
+            same_order: is(self.shared_order(entry)),
+            same_asking: is(self.asking == entry.asking),
+            ..Features::default()
         }
     }
 
-    fn token(&mut self, token: &str) {
-        let core = bare(token);
-        if core.contains(|character: char| character.is_numeric() || is_symbol(character)) {
-            self.remember(core);
-            self.pin(b'i', core);
-        } else {
-            core.split(is_hyphen).filter(|word| !word.is_empty()).for_each(|word| self.word(word));
-        }
-        self.sentence_start |= token.ends_with(['.', '?', '!', ':']);
+    fn has(&self, words: &[u64]) -> bool {
+        words.iter().all(|word| self.set.binary_search(word).is_ok())
     }
 
-    fn word(&mut self, word: &str) {
-        self.remember(word);
-        let lower = word.to_lowercase();
-        let starts = self.sentence_start;
-        self.sentence_start = false;
-        if is_negated(&lower) {
-            self.pin(b'w', "not");
-        } else if is_listed(&lower) || has_negative_affix(&lower) {
-            self.pin(b'w', &lower);
-        } else if is_name(word, starts) {
-            self.pin(b'n', word);
-        } else if starts {
-            // The first word says what kind of question it is, or is a name whose capital says nothing.
-            self.pin(b'w', &lower);
-        }
+    /// Returns whether a word here is the negative of one there that is not here as well.
+    fn turns(&self, other: &Self) -> bool {
+        self.turned.iter().any(|word| other.has(&[*word]) && !self.has(&[*word]))
     }
 
-    fn remember(&mut self, word: &str) {
-        let digest = short_digest(word.to_lowercase().as_bytes());
-        let mut leading = [0; 8];
-        leading.copy_from_slice(&digest[..8]);
-        self.words.push(u64::from_le_bytes(leading));
+    fn in_order_with(&self, other: &Self) -> bool {
+        let odd = |one: &Self, other: &Self| one.set.iter().filter(|word| !other.has(&[**word])).count();
+        odd(self, other) + odd(other, self) > Self::ODD_WORDS_MAX || self.shared_order(other)
+    }
+
+    /// Returns whether the words that both have stand in the same order, equally often.
+    fn shared_order(&self, other: &Self) -> bool {
+        let shared = |word: &&u64, set: &Self| set.has(&[**word]);
+        let one = self.words.iter().filter(|word| shared(word, other));
+        one.eq(other.words.iter().filter(|word| shared(word, self)))
     }
 }
 
-/// Takes brackets and the punctuation of sentences off a token; signs, currencies and other symbols are part of it.
-pub(crate) fn bare(token: &str) -> &str {
-    token
-        .trim_start_matches(['(', '[', '{', '¿', '¡', '\'', '’'])
-        .trim_end_matches(['.', ',', ';', ':', '?', '!', '…', ')', ']', '}', '\'', '’'])
+/// Returns whether two lists name the same ends, in order, of the scales that both name.
+fn same_ends(one: &[(u8, u8)], other: &[(u8, u8)]) -> bool {
+    let named = |list: &[(u8, u8)], scale: u8| list.iter().any(|end| end.0 == scale);
+    let of_both = |end: &&(u8, u8)| named(one, end.0) && named(other, end.0);
+    one.iter().filter(of_both).eq(other.iter().filter(of_both))
 }
 
-/// Returns whether the character makes an identifier, an address, an amount or an operator of a token.
-fn is_symbol(character: char) -> bool {
-    !character.is_alphanumeric() && !is_hyphen(character) && !matches!(character, '\'' | '’')
+/// Returns the digest that a word is compared by.
+fn word_digest(lower: &str) -> u64 {
+    short_digest_u64(lower.as_bytes())
 }
 
-fn is_hyphen(character: char) -> bool {
-    matches!(character, '-' | '–' | '—')
-}
-
-fn is_listed(lower: &str) -> bool {
-    let stem = lower.strip_suffix("'s").or_else(|| lower.strip_suffix("’s")).unwrap_or(lower);
-    WORDS.binary_search(&stem).is_ok()
-}
-
-fn is_negated(lower: &str) -> bool {
-    lower.ends_with("n't") || lower.ends_with("n’t") || lower == "cannot"
-}
-
-fn has_negative_affix(lower: &str) -> bool {
-    lower.len() >= Guard::AFFIXED_BYTES_MIN
-        && (PREFIXES.iter().any(|prefix| lower.starts_with(prefix))
-            || SUFFIXES.iter().any(|suffix| lower.ends_with(suffix)))
-}
-
-/// Returns whether the word is written like a name: a capital inside, or one at its start within a sentence.
-fn is_name(word: &str, starts_sentence: bool) -> bool {
-    let is_pronoun = word == "I" || word.starts_with("I'") || word.starts_with("I’");
-    let mut characters = word.chars();
-    let first = characters.next().is_some_and(char::is_uppercase);
-    !is_pronoun && (characters.any(char::is_uppercase) || (first && !starts_sentence))
+/// Returns what a negative word turns, in every way that it can be read: `lock` for `unlock`, `painful` for `painless`.
+fn turned(lower: &str) -> impl Iterator<Item = String> {
+    const STEM_BYTES_MIN: usize = 3;
+    let stems = PREFIXES.iter().filter_map(|prefix| lower.strip_prefix(prefix)).map(str::to_owned);
+    let full = lower.strip_suffix("less").map(|stem| format!("{stem}ful"));
+    stems.chain(full).filter(|stem| stem.len() >= STEM_BYTES_MIN)
 }

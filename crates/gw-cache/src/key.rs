@@ -8,7 +8,7 @@ use blake2::{
 };
 use gw_types::{BoundedText, DeploymentName, Operation, RouteName, TenantId};
 
-use crate::canonical::Canonical;
+use crate::{canonical::Canonical, invalidate::Origin};
 
 /// What a key is made of, beside the request.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,10 @@ pub struct KeyParts<'a> {
 }
 
 impl KeyParts<'_> {
+    fn origin(&self) -> Origin {
+        Origin { tenant: self.tenant.clone(), route: self.route.clone(), epoch: 0 }
+    }
+
     /// Hashes every part behind its length, so that no two lists of parts give the same bytes.
     fn hash(&self, domain: &str) -> Blake2b<U32> {
         let mut hasher = Blake2b::<U32>::new();
@@ -47,6 +51,15 @@ fn field(hasher: &mut Blake2b<U32>, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
+/// Derives a digest for one more part.
+fn derived(digest: &[u8; 32], domain: &str, part: &[u8]) -> [u8; 32] {
+    let mut hasher = Blake2b::<U32>::new();
+    for part in [domain.as_bytes(), digest, part] {
+        field(&mut hasher, part);
+    }
+    hasher.finalize().into()
+}
+
 fn length(bytes: usize) -> [u8; 8] {
     u64::try_from(bytes).unwrap_or(u64::MAX).to_le_bytes()
 }
@@ -57,7 +70,7 @@ fn length(bytes: usize) -> [u8; 8] {
 /// never meet (I9). The digest is the same in every process and on every machine.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CacheKey {
-    tenant: TenantId,
+    origin: Origin,
     digest: [u8; 32],
 }
 
@@ -65,25 +78,39 @@ impl CacheKey {
     /// Returns the key of a request; `None` if the body is not a JSON object, is nested deeper than 100 levels, or
     /// has a number whose exponent needs more than 63 bits: such a request is not cached.
     ///
-    /// Order of keys, blanks, spelling of numbers and escapes of strings do not matter, nor do the top-level fields
-    /// `stream`, `stream_options` and `user`. Everything else does, unknown fields included. Of equal keys the last
-    /// counts. Costs one pass over the body; a few microseconds a kilobyte.
+    /// Order of keys, blanks, spelling of numbers and escapes of strings do not matter, nor do a few top-level fields that
+    /// cannot change the answer (`stream`, `stream_options`, `user` and other labels of the end user, hints about the
+    /// provider's own prompt cache), nor defaults that are spelled out (`"n": 1`). Everything else does, unknown fields
+    /// included. Of equal keys the last counts. Costs one pass over the body; a few microseconds a kilobyte.
     pub fn new(parts: &KeyParts<'_>, body: &[u8]) -> Option<Self> {
-        let request = Canonical::read(body)?;
+        let request = Canonical::read(body, parts.operation)?;
         let mut hasher = parts.hash("gw exact 1");
         hasher.update(length(request.members().map(<[u8]>::len).sum()));
         request.members().for_each(|member| hasher.update(member));
-        Some(Self { tenant: parts.tenant.clone(), digest: hasher.finalize().into() })
+        Some(Self { origin: parts.origin(), digest: hasher.finalize().into() })
+    }
+
+    /// Returns the key for an epoch of the route's knowledge: answers of one epoch are never found in another. Without
+    /// this the epoch is 0.
+    #[must_use]
+    pub fn at_epoch(mut self, epoch: u64) -> Self {
+        (self.origin.epoch, self.digest) = (epoch, derived(&self.digest, "gw epoch 1", &epoch.to_le_bytes()));
+        self
     }
 
     /// Returns the tenant.
     pub fn tenant(&self) -> &TenantId {
-        &self.tenant
+        &self.origin.tenant
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Returns the digest as 64 hexadecimal digits, for the record.
     pub fn digest_hex(&self) -> BoundedText {
-        BoundedText::new(&hex(&self.digest))
+        let mut text = [0; 64];
+        BoundedText::new(hex(&self.digest, &mut text))
     }
 
     /// Returns 64 bits of the digest: evenly spread, the same everywhere.
@@ -105,7 +132,7 @@ impl Hash for CacheKey {
 
 impl std::fmt::Debug for CacheKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "CacheKey({}, {})", self.tenant, hex(&self.digest))
+        write!(f, "CacheKey({}, {})", self.origin.tenant, hex(&self.digest, &mut [0; 64]))
     }
 }
 
@@ -114,19 +141,37 @@ impl std::fmt::Debug for CacheKey {
 /// There is no way to name entries without a tenant, and no index over more than one (I9).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Partition {
-    tenant: TenantId,
+    origin: Origin,
     digest: [u8; 32],
 }
 
 impl Partition {
     /// Returns the partition of the parts; every one of them keeps entries apart.
     pub fn new(parts: &KeyParts<'_>) -> Self {
-        Self { tenant: parts.tenant.clone(), digest: parts.hash("gw semantic 1").finalize().into() }
+        Self { origin: parts.origin(), digest: parts.hash("gw semantic 1").finalize().into() }
+    }
+
+    /// Returns the partition for an epoch of the route's knowledge; without this the epoch is 0.
+    #[must_use]
+    pub fn at_epoch(mut self, epoch: u64) -> Self {
+        (self.origin.epoch, self.digest) = (epoch, derived(&self.digest, "gw epoch 1", &epoch.to_le_bytes()));
+        self
+    }
+
+    /// Returns the partition for a locale: questions in one language are never answered with another's.
+    #[must_use]
+    pub fn in_locale(mut self, locale: &str) -> Self {
+        self.digest = derived(&self.digest, "gw locale 1", locale.as_bytes());
+        self
     }
 
     /// Returns the tenant.
     pub fn tenant(&self) -> &TenantId {
-        &self.tenant
+        &self.origin.tenant
+    }
+
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
     }
 }
 
@@ -138,7 +183,7 @@ impl Hash for Partition {
 
 impl std::fmt::Debug for Partition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Partition({}, {})", self.tenant, hex(&self.digest))
+        write!(f, "Partition({}, {})", self.origin.tenant, hex(&self.digest, &mut [0; 64]))
     }
 }
 
@@ -147,18 +192,27 @@ pub(crate) fn short_digest(bytes: &[u8]) -> [u8; 16] {
     Blake2b::<U16>::digest(bytes).into()
 }
 
+/// The first 64 bits of [`short_digest`].
+pub(crate) fn short_digest_u64(bytes: &[u8]) -> u64 {
+    let mut leading = [0; 8];
+    leading.copy_from_slice(&short_digest(bytes)[..8]);
+    u64::from_le_bytes(leading)
+}
+
 fn leading(digest: &[u8; 32]) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&digest[..8]);
     u64::from_le_bytes(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
+/// Writes the digest as hexadecimal digits, without an allocation: every request on a route with a cache has one.
+fn hex<'a>(digest: &[u8; 32], text: &'a mut [u8; 64]) -> &'a str {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in text.chunks_exact_mut(2).zip(digest) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    std::str::from_utf8(text).unwrap_or_default()
 }
 
 /// Builds the hasher of maps over digests: the digest is the hash.
@@ -182,5 +236,10 @@ impl Hasher for DigestHasher {
 
     fn write_u64(&mut self, bits: u64) {
         self.0 = bits;
+    }
+
+    fn write_u128(&mut self, bits: u128) {
+        // Either half of a digest is as evenly spread as the whole.
+        self.0 = u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default();
     }
 }

@@ -59,19 +59,27 @@
 mod answer;
 mod canonical;
 mod embed;
+pub mod evaluate;
 mod exact;
+pub mod flight;
 mod guard;
+mod invalidate;
 mod key;
+#[cfg(all(test, loom))]
+mod models;
 mod policy;
 mod semantic;
+mod sync;
+pub mod verify;
 mod write;
 
 pub use self::{
     answer::CachedAnswer,
-    embed::{Embedder, HashingEmbedder},
+    embed::{BuiltInEmbedder, Embedder, HashingEmbedder, WordEmbedder},
     exact::{CacheConfig, CacheUsage, ExactCache},
+    invalidate::InvalidationScope,
     key::{CacheKey, KeyParts, Partition},
     policy::{CachePolicy, SemanticPolicy, TemperaturePolicy, may_read},
-    semantic::{SemanticCache, SemanticConfig, SemanticHit},
+    semantic::{Features, Probe, SemanticCache, SemanticConfig, SemanticHit, SemanticMatch},
     write::{NotStored, Storable, WriteRule, storable},
 };

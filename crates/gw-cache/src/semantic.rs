@@ -1,5 +1,10 @@
 //! The semantic cache: a question that was asked before in nearly the same words.
 
+mod codes;
+mod features;
+mod group;
+mod rarity;
+mod scan;
 mod shelf;
 mod vector;
 
@@ -15,12 +20,13 @@ use gw_errors::GatewayError;
 use gw_types::{MonoTime, Question};
 use parking_lot::RwLock;
 
+pub use self::features::Features;
 use self::{
     shelf::{Asked, Shelf},
     vector::UnitVector,
 };
 use crate::{
-    CachedAnswer, Embedder, Partition, SemanticPolicy, Storable,
+    CacheUsage, CachedAnswer, Embedder, InvalidationScope, Partition, SemanticPolicy, Storable,
     guard::{Guard, bare},
     key::{DigestState, short_digest},
 };
@@ -28,17 +34,27 @@ use crate::{
 /// The bounds of a semantic cache. A zero anywhere keeps nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SemanticConfig {
-    /// The most partitions; the one that was used longest ago goes first. Default 64.
+    /// The most partitions; the one that was used longest ago goes first. Default 1,000.
     pub partitions_max: usize,
-    /// The most entries of a partition; the oldest goes first. Default 4,096. A lookup compares with all of them.
+    /// The most entries of a partition; the oldest goes first. Default 50,000. A lookup reads one byte a dimension of
+    /// each entry with the same context; an entry weighs its answer, five bytes a dimension (1,920 at 384), and about
+    /// 250 bytes and 16 for each word of its question.
     pub partition_entries_max: usize,
-    /// The most that the entries of a partition may weigh together, in bytes. Default 8 MiB.
+    /// The most that the entries of a partition may weigh together, in bytes. Default 128 MiB.
     pub partition_bytes_max: u64,
+    /// The most that all entries may weigh together, in bytes; the partition used longest ago goes first. Default
+    /// 256 MiB.
+    pub bytes_max: u64,
 }
 
 impl Default for SemanticConfig {
     fn default() -> Self {
-        Self { partitions_max: 64, partition_entries_max: 4_096, partition_bytes_max: 8 << 20 }
+        Self {
+            partitions_max: 1_000,
+            partition_entries_max: 50_000,
+            partition_bytes_max: 128 << 20,
+            bytes_max: 256 << 20,
+        }
     }
 }
 
@@ -49,6 +65,23 @@ pub struct SemanticHit {
     pub answer: Arc<CachedAnswer>,
     /// The cosine similarity of the questions in thousandths, rounded down: 0..=1000.
     pub score_milli: u32,
+}
+
+/// A question as it is compared: embedded once, for the lookup and for the store after it. Prints no text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe(Asked);
+
+/// The nearest entry that the guards let through, and what a decision about it looks at.
+#[derive(Clone, Debug)]
+pub struct SemanticMatch {
+    /// The answer.
+    pub answer: Arc<CachedAnswer>,
+    /// The cosine similarity of the questions in thousandths, rounded down: 0..=1000.
+    pub score_milli: u32,
+    /// What is known of the match.
+    pub features: Features,
+    /// The entry: unique in its partition for the life of the cache.
+    pub entry: u64,
 }
 
 /// The semantic cache: one exact scan over the entries of one partition, behind guards.
@@ -75,7 +108,16 @@ pub struct SemanticCache {
 #[derive(Debug, Default)]
 struct Slot {
     last_use: AtomicU64,
+    /// What the shelf weighed after the last store.
+    bytes: AtomicU64,
     shelf: RwLock<Shelf>,
+}
+
+impl Slot {
+    fn usage(&self) -> CacheUsage {
+        let shelf = self.shelf.read();
+        CacheUsage { entries: shelf.len(), bytes: shelf.bytes() }
+    }
 }
 
 impl SemanticCache {
@@ -101,16 +143,29 @@ impl SemanticCache {
         policy: &SemanticPolicy,
         now: MonoTime,
     ) -> Result<Option<SemanticHit>, GatewayError> {
-        let Some(slot) = self.slot(partition) else { return Ok(None) };
-        if slot.shelf.read().has_expired(now) {
-            slot.shelf.write().remove_expired(now);
-        }
-        if slot.shelf.read().is_empty() {
-            return Ok(None);
-        }
-        let Some(asked) = self.ask(question).await? else { return Ok(None) };
-        let found = slot.shelf.read().nearest(&asked, policy.threshold_milli, now);
-        Ok(found.map(|(answer, score_milli)| SemanticHit { answer, score_milli }))
+        let Some(slot) = self.live_slot(partition, now) else { return Ok(None) };
+        let Some(Probe(asked)) = self.probe(question).await? else { return Ok(None) };
+        let found = slot.shelf.read().nearest(&asked, policy.threshold_milli, 1, now);
+        Ok(found.map(|found| SemanticHit { answer: found.answer, score_milli: found.score_milli }))
+    }
+
+    /// Returns the nearest entry of the partition at or above the floor that the guards let through, with its features:
+    /// a would-be hit, for a decision.
+    pub fn nearest(
+        &self,
+        partition: &Partition,
+        probe: &Probe,
+        floor_milli: u32,
+        now: MonoTime,
+    ) -> Option<SemanticMatch> {
+        let slot = self.live_slot(partition, now)?;
+        let found = slot.shelf.read().nearest(&probe.0, floor_milli, Features::VOTERS, now)?;
+        Some(SemanticMatch {
+            answer: found.answer,
+            score_milli: found.score_milli,
+            features: found.features,
+            entry: found.ticket,
+        })
     }
 
     /// Stores an answer to the question in the partition until its time to live is over.
@@ -126,14 +181,61 @@ impl SemanticCache {
         answer: Storable,
         now: MonoTime,
     ) -> Result<(), GatewayError> {
-        if self.config.partitions_max == 0 {
-            return Ok(());
-        }
-        if let Some(asked) = self.ask(question).await? {
-            let slot = self.slot(partition).unwrap_or_else(|| self.new_slot(partition));
-            slot.shelf.write().put(asked, answer, &self.config, now);
+        if let Some(probe) = self.probe(question).await? {
+            self.put_probe(partition, &probe, answer, now);
         }
         Ok(())
+    }
+
+    /// Stores an answer to a question that was embedded before; as [`SemanticCache::put`].
+    pub fn put_probe(&self, partition: &Partition, probe: &Probe, answer: Storable, now: MonoTime) {
+        if self.config.partitions_max == 0 {
+            return;
+        }
+        let slot = self.slot(partition).unwrap_or_else(|| self.new_slot(partition));
+        slot.shelf.write().put(&probe.0, answer, &self.config, now);
+        self.make_room(&slot);
+    }
+
+    /// Removes the partitions used longest ago while all entries weigh too much; the one just used stays.
+    fn make_room(&self, used: &Arc<Slot>) {
+        let weight = |partitions: &HashMap<Partition, Arc<Slot>, DigestState>| {
+            partitions.values().map(|slot| slot.bytes.load(Ordering::Relaxed)).sum::<u64>()
+        };
+        used.bytes.store(used.shelf.read().bytes(), Ordering::Relaxed);
+        if weight(&self.partitions.read()) <= self.config.bytes_max {
+            return;
+        }
+        let mut partitions = self.partitions.write();
+        while weight(&partitions) > self.config.bytes_max && partitions.len() > 1 {
+            let others = partitions.iter().filter(|(_, slot)| !Arc::ptr_eq(slot, used));
+            let oldest = others.min_by_key(|(_, slot)| slot.last_use.load(Ordering::Relaxed));
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
+            partitions.remove(&oldest);
+        }
+        drop(partitions);
+        let mut shelf = used.shelf.write();
+        while shelf.bytes() > self.config.bytes_max && shelf.remove_oldest() {}
+        used.bytes.store(shelf.bytes(), Ordering::Relaxed);
+    }
+
+    /// Embeds a question; `None` for one without words or above the bound, which is not compared.
+    ///
+    /// # Errors
+    /// What the embedder raises.
+    pub async fn probe(&self, question: &Question) -> Result<Option<Probe>, GatewayError> {
+        if question.text.len() > Self::QUESTION_BYTES_MAX {
+            return Ok(None);
+        }
+        let words: Vec<&str> = question.text.split_whitespace().map(bare).collect();
+        let vector = self.embedder.embed(&words.join(" ")).await?;
+        Ok(UnitVector::new(vector).map(|vector| {
+            Probe(Asked {
+                context: u128::from_le_bytes(short_digest(&question.context)),
+                guard: Arc::new(Guard::of(&question.text)),
+                vector,
+            })
+        }))
     }
 
     /// Returns the number of partitions and of entries in all of them, expired ones that nobody met since included.
@@ -142,17 +244,39 @@ impl SemanticCache {
         (partitions.len(), partitions.values().map(|slot| slot.shelf.read().len()).sum())
     }
 
-    async fn ask(&self, question: &Question) -> Result<Option<Asked>, GatewayError> {
-        if question.text.len() > Self::QUESTION_BYTES_MAX {
-            return Ok(None);
+    /// Returns how much one partition holds, expired entries that nobody met since included.
+    pub fn usage(&self, partition: &Partition) -> CacheUsage {
+        self.partitions.read().get(partition).map_or_else(CacheUsage::default, |slot| slot.usage())
+    }
+
+    /// Returns what [`SemanticCache::invalidate`] would remove.
+    pub fn matching(&self, scope: &InvalidationScope) -> CacheUsage {
+        let partitions = self.partitions.read();
+        let fitting = partitions.iter().filter(|(partition, _)| scope.fits(partition.origin()));
+        fitting.fold(CacheUsage::default(), |sum, (_, slot)| sum.with(slot.usage()))
+    }
+
+    /// Removes the partitions of the scope with all their entries, and returns what went.
+    pub fn invalidate(&self, scope: &InvalidationScope) -> CacheUsage {
+        let mut gone = CacheUsage::default();
+        self.partitions.write().retain(|partition, slot| {
+            let stays = !scope.fits(partition.origin());
+            if !stays {
+                gone = gone.with(slot.usage());
+            }
+            stays
+        });
+        gone
+    }
+
+    /// Returns the partition's slot if it has entries that have not expired.
+    fn live_slot(&self, partition: &Partition, now: MonoTime) -> Option<Arc<Slot>> {
+        let slot = self.slot(partition)?;
+        if slot.shelf.read().has_expired(now) {
+            slot.shelf.write().remove_expired(now);
         }
-        let words: Vec<&str> = question.text.split_whitespace().map(bare).collect();
-        let vector = self.embedder.embed(&words.join(" ")).await?;
-        Ok(UnitVector::new(vector).map(|vector| Asked {
-            context: short_digest(&question.context),
-            guard: Guard::of(&question.text),
-            vector,
-        }))
+        let is_empty = slot.shelf.read().is_empty();
+        (!is_empty).then_some(slot)
     }
 
     fn slot(&self, partition: &Partition) -> Option<Arc<Slot>> {

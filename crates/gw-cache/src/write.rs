@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use gw_types::{CacheControl, Classification, Completion, FinishReason, Temperature};
+use gw_types::{CacheControl, Classification, Completion, FinishReason, Money, Temperature};
 
 use crate::{CachePolicy, CachedAnswer};
 
@@ -61,12 +61,22 @@ pub enum NotStored {
 pub struct Storable {
     pub(crate) answer: Arc<CachedAnswer>,
     pub(crate) ttl: Duration,
+    /// What making the answer again would cost, in micro-USD.
+    pub(crate) cost_micros: u64,
 }
 
 impl Storable {
     /// Returns the answer.
     pub fn answer(&self) -> &Arc<CachedAnswer> {
         &self.answer
+    }
+
+    /// Returns the answer with what making it again would cost: of entries that nobody asked for lately, the exact cache
+    /// drops the one that costs least a byte. Without this the cost is 0.
+    #[must_use]
+    pub fn costing(mut self, cost: Money) -> Self {
+        self.cost_micros = cost.micros_rounded_up();
+        self
     }
 }
 
@@ -80,7 +90,7 @@ pub fn storable(rule: &WriteRule<'_>, answer: CachedAnswer) -> Result<Storable, 
     check_request(rule)?;
     check_answer(rule, &answer)?;
     let raw = answer.raw.as_deref().map(Bytes::copy_from_slice);
-    Ok(Storable { answer: Arc::new(CachedAnswer { raw, ..answer }), ttl: rule.policy.ttl })
+    Ok(Storable { answer: Arc::new(CachedAnswer { raw, ..answer }), ttl: rule.policy.ttl, cost_micros: 0 })
 }
 
 fn check_request(rule: &WriteRule<'_>) -> Result<(), NotStored> {

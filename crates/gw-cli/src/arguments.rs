@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Check(CheckOptions),
     /// Says what would become of one request and why; exits with 1 if nothing may serve it.
     Explain(ExplainOptions),
+    /// Lists the models of the built-in catalogue: sizes, capabilities, prices.
+    Models(ModelsOptions),
     /// Shows a plain answer, a stream, a failover and a refusal, against a fake provider in the same process.
     Demo,
     /// Makes keys.
@@ -71,8 +73,17 @@ pub(crate) struct ExplainOptions {
     #[arg(long, value_name = "FILE", default_value = "gw.toml")]
     pub(crate) config: PathBuf,
     /// The model asked for.
-    #[arg(long, value_name = "MODEL")]
-    pub(crate) model: String,
+    #[arg(long, value_name = "MODEL", required_unless_present_any = ["request", "record"])]
+    pub(crate) model: Option<String>,
+    /// A request's body as JSON, `-` for standard input: model, needs, sizes and metadata are read from it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "record"])]
+    pub(crate) request: Option<PathBuf>,
+    /// What the body is a request of: `chat`, `completions`, `responses`, `messages`, `embeddings`.
+    #[arg(long, value_name = "OPERATION", default_value = "chat", requires = "request")]
+    pub(crate) operation: String,
+    /// A record of the configuration's ledger, by its id: decides over its request again.
+    #[arg(long, value_name = "ID", value_parser = request_id, conflicts_with_all = QUESTION)]
+    pub(crate) record: Option<gw_types::RequestId>,
     /// The tenant; may be left out where there is one.
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,
@@ -94,10 +105,53 @@ pub(crate) struct ExplainOptions {
     /// The size of the input.
     #[arg(long, value_name = "TOKENS", default_value_t = 0)]
     pub(crate) input_tokens: u64,
+    /// The output bound that the request names.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) output_tokens: Option<u64>,
+    /// A pair of the request's metadata.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) metadata: Vec<(String, String)>,
     /// The label of the end user, by which shares go.
     #[arg(long, value_name = "KEY")]
     pub(crate) share_key: Option<String>,
     /// How the decision is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
+
+/// What a record says itself.
+const QUESTION: [&str; 11] = [
+    "model",
+    "tenant",
+    "classification",
+    "residency",
+    "task_class",
+    "stream",
+    "needs",
+    "input_tokens",
+    "output_tokens",
+    "metadata",
+    "share_key",
+];
+
+fn request_id(text: &str) -> Result<gw_types::RequestId, gw_types::InvalidName> {
+    text.to_owned().try_into()
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').ok_or("write `KEY=VALUE`")?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsOptions {
+    /// Only models whose name holds this text.
+    #[arg(value_name = "NAME", default_value = "")]
+    pub(crate) name: String,
+    /// Only models of this provider.
+    #[arg(long, value_name = "PROVIDER")]
+    pub(crate) provider: Option<String>,
+    /// How they are printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
 }
@@ -160,5 +214,9 @@ mod tests {
         };
         assert_eq!((options.needs.len(), options.residency.len()), (2, 2));
         assert!(reads("gw explain").is_err());
+        assert!(reads("gw explain --request body.json --tenant t --operation messages").is_ok());
+        assert!(reads("gw explain --request body.json --model m").is_err());
+        assert!(reads("gw explain --record 01 --tenant t").is_err());
+        assert!(reads("gw explain --model m --metadata team").is_err());
     }
 }

@@ -8,6 +8,7 @@ mod demo;
 mod explain;
 mod keys;
 mod log;
+mod models;
 mod output;
 mod serve;
 mod wire;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => serve::run(options),
         Command::Check(options) => check::run(options),
         Command::Explain(options) => explain::run(options),
+        Command::Models(options) => models::run(options),
         Command::Demo => demo::run(),
         Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),
     };

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use gw_config::{Composition, Config, Seams, ServerSettings, SystemEnvironment};
-use gw_server::{Listeners, Metrics, MetricsLedger, Server, ServerParts};
+use gw_server::{Listeners, Metrics, MetricsLedger, Reloads, Server, ServerParts};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -53,8 +53,8 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
         Composition::build(&start.config, seams, |ledger| Arc::new(MetricsLedger::new(ledger, observed)))
             .await
             .map_err(|faults| rendered(&faults))?;
-    for finding in composition.findings.iter() {
-        tracing::warn!("{finding}");
+    for warning in composition.warnings.iter() {
+        tracing::warn!("{warning}");
     }
     let mut settings = composition.server.clone();
     settings.listen = options.listen.unwrap_or(settings.listen);
@@ -63,8 +63,21 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
     let listeners = Listeners::bind(&settings).await.map_err(|error| format!("error: {error}"))?;
     let stopped = stopped()?;
     announce(&start, &listeners)?;
+    let reloader = composition.reloader(Arc::new(SystemEnvironment));
     let Composition { gateway, key_store: keys, ledger, .. } = composition;
-    Server::new(ServerParts { gateway, keys, ledger, metrics, settings }).run(listeners, stopped).await;
+    let server = Server::new(ServerParts { gateway, keys, ledger, metrics: Arc::clone(&metrics), settings });
+    match reloader {
+        Some(reloader) => {
+            let reloads = Arc::new(Reloads::new(reloader, metrics));
+            let server = server.with_reloads(Arc::clone(&reloads));
+            let reloading = reloading(&reloads)?;
+            tokio::select! {
+                () = server.run(listeners, stopped) => {}
+                () = reloading => {}
+            }
+        }
+        None => server.run(listeners, stopped).await,
+    }
     tracing::info!("drained and closed");
     Ok(())
 }
@@ -105,6 +118,23 @@ fn announce(start: &Start, listeners: &Listeners) -> Result<(), String> {
         ))?;
     }
     Ok(())
+}
+
+/// Reloads at each SIGHUP and whenever the file changes; never ends.
+fn reloading(reloads: &Arc<Reloads>) -> Result<impl Future<Output = ()>, String> {
+    let mut hangup =
+        signal(SignalKind::hangup()).map_err(|error| format!("error: cannot listen for signals: {error}"))?;
+    let reloads = Arc::clone(reloads);
+    Ok(async move {
+        let signals = async {
+            while hangup.recv().await.is_some() {
+                // What became of it was told.
+                drop(reloads.reload("signal").await);
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::join!(signals, reloads.watch());
+    })
 }
 
 /// Resolves at the first SIGTERM or SIGINT.

@@ -1,11 +1,14 @@
 //! The configuration without a file: a first request works with no key and no network.
 
+mod known;
+
 use std::path::PathBuf;
 
+use self::known::KNOWN;
 use crate::{
     Config, Diagnostics, Environment,
     file::Callers,
-    variables::{HOME, KEYS_NOT_AVAILABLE, OPENAI_API_KEY, XDG_STATE_HOME},
+    variables::{HOME, KEYS_WITHOUT_ROUTE, XDG_STATE_HOME},
 };
 
 /// How the built-in configuration is called where a file would be named.
@@ -90,13 +93,11 @@ impl Config {
     pub fn built_in(environment: &dyn Environment) -> Result<BuiltIn, Diagnostics> {
         let is_set = |name: &str| environment.var(name).is_ok_and(|value| !value.trim().is_empty());
         let mut text = DEMO.to_owned();
-        if is_set(OPENAI_API_KEY) {
-            text.push_str(OPENAI);
-        }
-        let mut notes: Vec<String> = KEYS_NOT_AVAILABLE
+        text.extend(KNOWN.iter().filter_map(|known| known.text(is_set)));
+        let mut notes: Vec<String> = KEYS_WITHOUT_ROUTE
             .into_iter()
-            .filter(|name| is_set(name))
-            .map(|name| format!("`{name}` is set, but its provider is not available in this version"))
+            .filter(|(name, _)| is_set(name))
+            .map(|(name, why)| format!("`{name}` is set, but {why}: that needs a configuration file"))
             .collect();
         match state_folder(environment) {
             Some(folder) => {
@@ -114,34 +115,6 @@ impl Config {
         Ok(BuiltIn { config, notes })
     }
 }
-
-/// OpenAI's models, by the beginnings of their names; the provider gets the name that was asked for. No price is known
-/// for a model that is not named, so the deployment says so; and no data above `internal` leaves without a file that
-/// says that it may.
-const OPENAI: &str = r#"
-[providers.openai]
-kind = "openai"
-api_key = { env = "OPENAI_API_KEY" }
-
-[deployments.openai]
-provider = "openai"
-model = "*"
-capabilities = [
-    "chat", "streaming", "tools", "parallel_tools", "json_schema", "vision", "audio", "documents", "reasoning",
-    "logprobs", "seed",
-]
-price = "unpriced"
-attempt_timeout_ms = 300_000
-
-[[routes]]
-name = "openai"
-match = { models = ["gpt-*", "chatgpt-*", "o1*", "o3*", "o4*"] }
-deployments = ["openai"]
-
-[[refused]]
-models = ["gpt-*", "chatgpt-*", "o1*", "o3*", "o4*"]
-classifications = ["confidential", "restricted"]
-"#;
 
 /// Returns the user's state folder, as the XDG base directory specification finds it: a relative path is none.
 fn state_folder(environment: &dyn Environment) -> Option<PathBuf> {
@@ -197,23 +170,51 @@ mod tests {
         assert_eq!(built_in(&none).notes.len(), 1);
     }
 
+    /// Returns what opens with the variables set, as the effective configuration shows it.
+    fn opened(variables: &[&str]) -> String {
+        let home = FixedEnvironment::new().with_var("HOME", "/u");
+        let environment =
+            variables.iter().fold(home, |environment, name| environment.with_var(name, "canary"));
+        let built_in = built_in(&environment);
+        assert!(!format!("{built_in:?}").contains("canary"));
+        built_in.config.effective()
+    }
+
     #[test]
     fn keys_of_the_environment_open_routes() {
-        let environment = FixedEnvironment::new()
-            .with_var("HOME", "/u")
-            .with_var("OPENAI_API_KEY", "canary")
-            .with_var("ANTHROPIC_API_KEY", "canary")
-            .with_var("GEMINI_API_KEY", "");
-        let with_key = built_in(&environment);
-        let effective = with_key.config.effective();
-        assert!(effective.contains("gpt-*") && effective.contains("OPENAI_API_KEY"), "{effective}");
-        assert_eq!(
-            with_key.notes,
-            ["`ANTHROPIC_API_KEY` is set, but its provider is not available in this version"]
+        for (variable, models) in [
+            ("OPENAI_API_KEY", "gpt-*"),
+            ("ANTHROPIC_API_KEY", "claude-*"),
+            ("GEMINI_API_KEY", "gemini-*"),
+            ("GOOGLE_API_KEY", "gemini-*"),
+            ("MISTRAL_API_KEY", "mistral-*"),
+            ("DEEPSEEK_API_KEY", "deepseek-*"),
+            ("XAI_API_KEY", "grok-*"),
+        ] {
+            let effective = opened(&[variable]);
+            assert!(effective.contains(models) && effective.contains(variable), "{effective}");
+            assert!(!opened(&[]).contains(models));
+        }
+        let all = opened(&["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"]);
+        assert!(
+            all.contains("gpt-*") && all.contains("claude-*") && !all.contains("GOOGLE_API_KEY"),
+            "{all}"
         );
-        assert!(!format!("{with_key:?}").contains("canary"));
-        let without = built_in(&FixedEnvironment::new().with_var("OPENAI_API_KEY", " ")).config.effective();
-        assert!(!without.contains("gpt-*"));
+        let blank = FixedEnvironment::new().with_var("HOME", "/u").with_var("OPENAI_API_KEY", " ");
+        assert!(!built_in(&blank).config.effective().contains("gpt-*"));
+    }
+
+    #[test]
+    fn keys_that_open_nothing_are_noted() {
+        let environment =
+            FixedEnvironment::new().with_var("HOME", "/u").with_var("AWS_BEARER_TOKEN_BEDROCK", "canary");
+        let notes = built_in(&environment).notes;
+        assert_eq!(
+            notes,
+            [
+                "`AWS_BEARER_TOKEN_BEDROCK` is set, but nothing says which region: that needs a configuration file"
+            ]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gw_routing::analysis::PolicyFacts;
 use gw_types::{Clock, ManualClock};
 
-use crate::{Config, Diagnostics, Environment, diagnostics::Severity, parts::Parts};
+use crate::{Config, Diagnostics, Environment, parts::Parts};
 
 /// A configuration whose parts fit together.
 #[derive(Clone, Debug)]
@@ -27,12 +27,8 @@ impl Checked {
     pub fn of(config: Config) -> Result<Self, Diagnostics> {
         // Nothing waits and nothing is timed, so any clock does.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-        let parts = Parts::of(&config, &clock)?;
-        let (errors, warnings): (Vec<_>, Vec<_>) =
-            parts.findings.into_iter().partition(|finding| finding.severity() == Severity::Error);
-        if !errors.is_empty() {
-            return Err(Diagnostics::new(errors));
-        }
+        let parts = Parts::of(&config, None, &clock)?;
+        let warnings = parts.warnings()?;
         let file = &config.file;
         let counts = [
             ("providers", file.providers.len()),
@@ -40,7 +36,7 @@ impl Checked {
             ("routes", file.routes.len()),
             ("tenants", file.tenants.len()),
         ];
-        Ok(Self { config, counts, warnings: Diagnostics::new(warnings), facts: parts.facts })
+        Ok(Self { config, counts, warnings, facts: parts.facts })
     }
 
     /// Returns the same if nothing was found at all.

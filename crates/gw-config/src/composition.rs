@@ -1,24 +1,29 @@
 //! The composition root: a configuration becomes a running gateway.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+pub(crate) mod spend;
 
-use gw_adapters::{FetchClient, Provider, TransportSnapshot};
+use std::{path::Path, sync::Arc};
+
+use arc_swap::ArcSwap;
+use gw_adapters::{FetchClient, TransportSnapshot};
 use gw_cache::{CacheConfig, ExactCache, HashingEmbedder, SemanticCache, SemanticConfig};
-use gw_dialects::openai::ChatCodec;
+use gw_dialects::{
+    anthropic::MessagesCodec, completions::CompletionsCodec, openai::ChatCodec, responses::ResponsesCodec,
+};
 use gw_exec::{Gateway, StateConfig, SystemClock, SystemIds, SystemRandom};
-use gw_limits::Limits;
 use gw_stores::{MemoryLedger, SqliteConfig, SqliteLedger};
 use gw_types::{
-    BoundedText, Clock, Deployment, DialectCodec, HttpFetch, IdSource, KeyStore, Ledger, Money, Operation,
-    ProviderName, Random, TenantId,
+    BoundedText, Clock, Deployment, DialectCodec, HttpFetch, IdSource, KeyIdentity, KeyStore, Ledger,
+    Operation, ProviderName, Random, Secret, TenantId,
 };
 
 use crate::{
-    NoEntropy, ServerSettings,
+    Environment, NoEntropy, Reloader, ServerSettings,
     config::Config,
     diagnostics::Diagnostics,
-    file::{Callers, Store, TransportEntry},
-    parts::{self, Parts},
+    file::{Callers, Durability, Store, TransportEntry},
+    keys::LiveKeys,
+    parts::{self, Built, Parts},
 };
 
 /// Records kept in memory where the store is `none`.
@@ -64,9 +69,33 @@ pub struct Composition {
     pub digest: BoundedText,
     /// Plain fetches, for parts without an HTTP client of their own.
     pub fetch: Arc<dyn HttpFetch>,
-    /// What the analysis of the routes found; errors of it refuse `gw check` and not yet the start.
-    pub findings: Diagnostics,
-    providers: BTreeMap<ProviderName, Arc<Provider>>,
+    /// What was found that does not refuse the start.
+    pub warnings: Diagnostics,
+    live: Arc<Live>,
+}
+
+/// What a reload replaces beside the policy and the limits of the gateway.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) keys: LiveKeys,
+    pub(crate) in_force: ArcSwap<InForce>,
+}
+
+/// The configuration in force, and what was built of it that the next one may take over.
+#[derive(Debug)]
+pub(crate) struct InForce {
+    pub(crate) config: Config,
+    pub(crate) built: Built,
+}
+
+impl KeyStore for Live {
+    fn identify(&self, presented: &Secret) -> Option<KeyIdentity> {
+        self.keys.identify(presented)
+    }
+
+    fn anonymous(&self) -> Option<KeyIdentity> {
+        self.keys.anonymous()
+    }
 }
 
 /// A deployment and how busy it is.
@@ -81,24 +110,30 @@ pub struct DeploymentStatus {
 }
 
 impl Composition {
-    /// Builds the gateway: opens the ledger and restores what tenants have spent in the current windows. Opens no
+    /// Builds the gateway: opens the ledger and restores what was spent in the current window of every budget. Opens no
     /// socket: that is for the caller to do, once this has succeeded.
     ///
     /// `observe` gets the ledger and returns the one to use, which may look at every record that passes.
     ///
     /// # Errors
-    /// Every fault that the parts and the analysis of the routes find, or the one that the ledger cannot be opened or read.
+    /// Every error that the parts and the analysis of the routes find, or the one that the ledger cannot be opened or read.
     pub async fn build(
         config: &Config,
         seams: Seams,
         observe: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>,
     ) -> Result<Self, Diagnostics> {
-        let parts = Parts::of(config, &seams.clock)?;
+        let parts = Parts::of(config, None, &seams.clock)?;
+        let warnings = parts.warnings()?;
         let fetch = fetch(config)?;
         let ledger = open_ledger(config)?;
-        restore_spend(config, &parts.limits, &*ledger, &*seams.clock).await?;
+        spend::restore(config, &parts.limits, &*ledger, seams.clock.utc(), &[]).await?;
         let ledger = observe(ledger);
-        let codec: Arc<dyn DialectCodec> = Arc::new(ChatCodec);
+        let codecs: Vec<(Operation, Arc<dyn DialectCodec>)> = vec![
+            (Operation::Chat, Arc::new(ChatCodec)),
+            (Operation::Completions, Arc::new(CompletionsCodec)),
+            (Operation::Messages, Arc::new(MessagesCodec)),
+            (Operation::Responses, Arc::new(ResponsesCodec)),
+        ];
         let embedder = HashingEmbedder::new(HashingEmbedder::DEFAULT_DIMENSIONS);
         let digest = parts.policy.digest().clone();
         let state = StateConfig {
@@ -109,17 +144,20 @@ impl Composition {
             clock: seams.clock,
             random: seams.random,
             ids: seams.ids,
-            codecs: vec![(Operation::Chat, codec)],
+            codecs,
         };
+        let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
+        let live = Arc::new(Live { keys: LiveKeys::new(parts.keys), in_force });
+        let key_store: Arc<dyn KeyStore> = Arc::<Live>::clone(&live);
         Ok(Self {
             gateway: Arc::new(Gateway::new(state, parts.policy)),
-            key_store: Arc::new(parts.keys),
+            key_store,
             server: ServerSettings::of(config),
             ledger,
             digest,
             fetch,
-            findings: Diagnostics::new(parts.findings),
-            providers: parts.providers,
+            warnings,
+            live,
         })
     }
 
@@ -128,12 +166,31 @@ impl Composition {
         self.gateway.policy().tenants()
     }
 
+    /// Returns what puts changed configurations in force; `None` where there is no file that could change.
+    ///
+    /// `environment` is what the changed file is read with.
+    pub fn reloader(&self, environment: Arc<dyn Environment>) -> Option<Reloader> {
+        let in_force = self.live.in_force.load();
+        let from_file = in_force.config.callers == Callers::WithKey;
+        from_file.then(|| {
+            Reloader::new(
+                environment,
+                Arc::clone(&self.gateway),
+                Arc::clone(&self.live),
+                self.server.admin_keys.clone(),
+                Arc::clone(&self.ledger),
+            )
+        })
+    }
+
     /// Returns every deployment and how busy it is, in the order of the names.
     pub fn deployments(&self) -> Vec<DeploymentStatus> {
+        let in_force = self.live.in_force.load();
+        let providers = &in_force.built.providers;
         let status = |target: &gw_exec::Target| DeploymentStatus {
             deployment: Arc::clone(&target.deployment),
             in_use: self.gateway.deployment_in_use(&target.deployment.name),
-            transport: self.providers.get(&target.deployment.provider).map(|provider| provider.snapshot()),
+            transport: providers.get(&target.deployment.provider).map(|provider| provider.snapshot()),
         };
         self.gateway.policy().targets().iter().map(status).collect()
     }
@@ -186,47 +243,28 @@ fn advice(path: &Path) -> String {
 /// A request holds its place until its record is stored, so the queue must be longer than what may be in flight.
 fn sqlite(config: &Config) -> SqliteConfig {
     let default = SqliteConfig::default();
-    let wanted = usize::try_from(config.file.server.max_concurrency).unwrap_or(usize::MAX).saturating_mul(2);
-    SqliteConfig { queue: default.queue.max(wanted).min(QUEUE_MAX), ..default }
+    let in_flight = usize::try_from(parts::pool_capacity(config)).unwrap_or(usize::MAX);
+    let wanted = in_flight.saturating_mul(2).saturating_add(waiting(config));
+    let durability = match config.file.ledger.durability {
+        Durability::Process => gw_stores::Durability::Process,
+        Durability::Power => gw_stores::Durability::Power,
+        Durability::None => gw_stores::Durability::None,
+    };
+    SqliteConfig { queue: default.queue.max(wanted).min(QUEUE_MAX), durability, ..default }
 }
+
+/// Returns how many requests may wait for a slot: they hold a place in the ledger's queue as well.
+fn waiting(config: &Config) -> usize {
+    let waiting: u64 =
+        config.file.tenants.values().map(|tenant| u64::from(tenant.value.queue.max_queue)).sum();
+    usize::try_from(waiting).unwrap_or(usize::MAX).min(WAITING_MAX)
+}
+
+/// Requests that wait in the whole pool, at most.
+const WAITING_MAX: usize = 10_000;
 
 /// The longest queue that the store takes.
 const QUEUE_MAX: usize = 1 << 20;
-
-/// Brings back what tenants have spent in the current window of their budget.
-async fn restore_spend(
-    config: &Config,
-    limits: &Limits,
-    ledger: &dyn Ledger,
-    clock: &dyn Clock,
-) -> Result<(), Diagnostics> {
-    let utc = clock.utc();
-    let mut windows: BTreeMap<_, Vec<&TenantId>> = BTreeMap::new();
-    for (id, tenant) in &config.file.tenants {
-        if let Some(budget) = tenant.value.budget {
-            windows.entry(parts::window(budget.window)).or_default().push(id);
-        }
-    }
-    for (window, tenants) in windows {
-        let rows = ledger.spend_since(window.start_of(utc)).await.map_err(|error| {
-            let message = format!("what was spent cannot be read from the ledger: {error}");
-            let span = config.file.ledger.store.span;
-            config.diagnose(vec![parts::fault(
-                span,
-                "ledger.store",
-                message,
-                "start again once it can be read",
-            )])
-        })?;
-        for id in tenants {
-            let spent: Money = rows.iter().filter(|row| row.tenant == *id).map(|row| row.spent).sum();
-            if let Some(tenant) = limits.tenant(id) {
-                tenant.restore_spend(spent, utc);
-            }
-        }
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,9 @@ use crate::{
     Environment,
     diagnostics::{Diagnostic, Diagnostics},
     file::{self, Callers, File},
-    keys, mask, parts,
+    keys, mask,
+    outside::{Seen, Watching},
+    parts,
     reader::{Fault, Faults, quotable},
     secret::{self, Outside},
     source::{Source, Span},
@@ -30,10 +32,12 @@ pub struct Config {
     pub(crate) folder: PathBuf,
     pub(crate) callers: Callers,
     pub(crate) proxies: Proxies,
+    /// What was read outside the text.
+    pub(crate) outside: Seen,
 }
 
 /// The outbound proxies that the environment names.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Proxies {
     pub(crate) https: Option<Secret>,
     pub(crate) http: Option<Secret>,
@@ -101,10 +105,13 @@ impl Config {
         let source = Source::new(name, mask::mask(text, root.get_ref(), &broken));
         let (mut found, broken) = syntax_faults(&errors, text);
         let faults = Faults::new(broken);
-        let outside = Outside { environment, folder: &folder };
+        let watching = Watching::new(environment);
+        let outside = Outside { environment: &watching, folder: &folder };
         let file = file::read(root.get_ref(), &faults, outside, callers);
         found.extend(faults.into_list());
-        let config = Self { file, source, folder, callers, proxies: Proxies::of(environment) };
+        let proxies = Proxies::of(&watching);
+        let outside = watching.into_seen();
+        let config = Self { file, source, folder, callers, proxies, outside };
         if found.is_empty() {
             return Ok(config);
         }

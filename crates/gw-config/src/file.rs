@@ -1,30 +1,40 @@
 //! The shape of `gw.toml`: a closed schema, read whole, every fault at once.
 
 mod deployment;
+mod known;
 mod ledger;
+mod limits;
 mod matching;
 mod price;
 mod provider;
 mod residency;
 mod route;
+mod scopes;
 mod server;
 mod tenant;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gw_types::{Classification, DeploymentName, InvalidName, ProviderName, Region, Residency, TenantId};
+use gw_types::{
+    Classification, DeploymentName, InvalidName, ModelName, ProviderName, Region, Residency, TenantId,
+};
 use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
 pub(crate) use self::{
-    deployment::DeploymentEntry,
-    ledger::{LedgerEntry, Store},
+    deployment::{DeploymentEntry, VocabularyEntry},
+    ledger::{Durability, LedgerEntry, Store},
+    limits::{BudgetEntry, ScopeEntry},
     matching::MatchEntry,
-    provider::{HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry, TransportEntry},
+    provider::{
+        CredentialsEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry,
+        TransportEntry,
+    },
     route::{CacheEntry, RouteEntry, TemperatureEntry},
+    scopes::{OrganisationEntry, WholeEntry},
     server::ServerEntry,
-    tenant::{KeySource, TenantEntry, WindowEntry},
+    tenant::{KeyEntry, KeySource, QueueEntry, TenantEntry},
 };
 use crate::{
     reader::{Faults, Node, Section, quotable},
@@ -54,6 +64,9 @@ pub(crate) struct File {
     pub(crate) routes: Vec<Located<RouteEntry>>,
     pub(crate) refused: Vec<Located<MatchEntry>>,
     pub(crate) tenants: BTreeMap<TenantId, Located<TenantEntry>>,
+    pub(crate) organisations: BTreeMap<TenantId, Located<OrganisationEntry>>,
+    pub(crate) models: BTreeMap<ModelName, Located<ScopeEntry>>,
+    pub(crate) limits: WholeEntry,
     pub(crate) ledger: LedgerEntry,
 }
 
@@ -73,7 +86,10 @@ pub(crate) struct Names {
     pub(crate) providers: BTreeSet<String>,
     pub(crate) deployments: BTreeSet<String>,
     pub(crate) tenants: BTreeSet<String>,
+    pub(crate) organisations: BTreeSet<String>,
     pub(crate) residency: BTreeSet<String>,
+    /// What each provider says its kind is, or its vendor.
+    pub(crate) provider_kinds: BTreeMap<String, String>,
     /// The groups that some tenant says it is in.
     pub(crate) tenant_groups: BTreeSet<String>,
 }
@@ -96,7 +112,9 @@ impl Names {
             providers: keys("providers"),
             deployments: keys("deployments"),
             tenants: keys("tenants"),
+            organisations: keys("organisations"),
             residency: keys("residency"),
+            provider_kinds: kinds_of_providers(root),
             tenant_groups: groups_of_tenants(root),
         }
     }
@@ -110,6 +128,19 @@ fn groups_of_tenants(root: &DeTable<'_>) -> BTreeSet<String> {
         tenants.filter_map(|tenant| tenant.get_ref().as_table()?.get("groups")?.get_ref().as_array());
     let texts = groups.flat_map(|groups| groups.iter().filter_map(|group| group.get_ref().as_str()));
     texts.map(str::to_owned).collect()
+}
+
+/// Returns the `kind` of every provider that has one; the `vendor` where it says one.
+fn kinds_of_providers(root: &DeTable<'_>) -> BTreeMap<String, String> {
+    let providers = root.get("providers").and_then(|providers| providers.get_ref().as_table());
+    let kind = |(name, provider): (&toml::Spanned<toml::de::DeString<'_>>, &toml::Spanned<DeValue<'_>>)| {
+        let provider = provider.get_ref().as_table()?;
+        let text = |key: &str| provider.get(key)?.get_ref().as_str();
+        // A vendor's models stand in the catalogue under its own name.
+        let kind = text("vendor").or_else(|| text("kind"))?;
+        Some((name.get_ref().to_string(), kind.to_owned()))
+    };
+    providers.into_iter().flat_map(|providers| providers.iter().filter_map(kind)).collect()
 }
 
 /// Reads the whole file. Where a fault was collected, what it is about is missing or a default.
@@ -126,13 +157,29 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let routes = route::read_all(&mut section, &names);
     let refused = matching::read_refused(&mut section, &names);
     let tenants = tenants(&mut section, callers, |node, at| tenant::read(&node, at, &names, outside));
+    let organisations = scopes::organisations(&mut section, &names);
+    let models = scopes::models(&mut section);
+    let limits = scopes::whole(&mut section);
     let ledger = ledger::read(section.optional("ledger"));
     section.unavailable("cluster");
     section.finish();
     if callers == Callers::WithKey {
         any_key(&tenants, faults);
     }
-    File { version, server, residency, providers, deployments, routes, refused, tenants, ledger }
+    File {
+        version,
+        server,
+        residency,
+        providers,
+        deployments,
+        routes,
+        refused,
+        tenants,
+        organisations,
+        models,
+        limits,
+        ledger,
+    }
 }
 
 fn version(section: &mut Section<'_>) -> i64 {

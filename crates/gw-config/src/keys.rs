@@ -9,6 +9,7 @@
 //! guess. The public id finds the entry without a comparison of secrets; the checksum lets a tool tell a mistyped key
 //! from an unknown one.
 
+mod live;
 mod table;
 
 use blake2::{Blake2b256, Digest};
@@ -16,7 +17,10 @@ use gw_types::Secret;
 use serde::{Serialize, Serializer};
 use subtle::ConstantTimeEq;
 
-pub(crate) use self::table::{KeyTable, Presented};
+pub(crate) use self::{
+    live::LiveKeys,
+    table::{KeyTable, Presented},
+};
 
 /// What every shown key begins with.
 const SHOWN: &str = "gwk1_";

@@ -37,6 +37,7 @@
 //! ```
 
 mod built_in;
+mod catalogue;
 mod check;
 mod composition;
 mod config;
@@ -46,8 +47,11 @@ mod file;
 mod keys;
 mod mask;
 mod nearest;
+mod outside;
 mod parts;
 mod reader;
+mod record;
+mod reload;
 mod report;
 mod secret;
 mod server_settings;
@@ -59,12 +63,14 @@ pub use gw_adapters::TransportSnapshot;
 
 pub use self::{
     built_in::BuiltIn,
+    catalogue::{Catalogue, CatalogueFilter, ListedModel},
     check::{Checked, check},
     composition::{Composition, DeploymentStatus, Seams},
     config::Config,
     diagnostics::{Diagnostic, Diagnostics, Severity},
     environment::{Environment, FixedEnvironment, SystemEnvironment},
     keys::{NewKey, NoEntropy},
-    report::{Explained, PolicyChanges, Question, ServedTable},
+    reload::{Compiled, Fingerprint, Reloaded, Reloader, Watch},
+    report::{BodyFacts, Explained, PolicyChanges, Question, ServedTable},
     server_settings::{AdminKeys, ServerSettings},
 };

@@ -5,23 +5,28 @@
 mod analysis;
 mod keys;
 mod limits;
+mod notices;
 mod pass_through;
 mod providers;
 mod routing;
+mod waiting;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use gw_adapters::Provider;
-use gw_exec::{Policy, PolicyConfig, Target, TenantPolicy};
+use gw_exec::{Policy, PolicyConfig, Target};
 use gw_limits::Limits;
 use gw_routing::analysis::PolicyFacts;
-use gw_types::{Clock, Deployment, DeploymentName, ManualClock, ProviderName, TenantId};
+use gw_types::{Clock, Deployment, DeploymentName, ManualClock};
 
-pub(crate) use self::{limits::window, providers::transport, routing::report};
+pub(crate) use self::{
+    limits::{config as limits_config, pool_capacity, scopes as scopes_config},
+    providers::{Built, transport},
+    routing::report,
+};
 use crate::{
     config::Config,
-    diagnostics::{Diagnostic, Diagnostics},
-    file::{DeploymentEntry, TenantEntry},
+    diagnostics::{Diagnostic, Diagnostics, Severity},
+    file::DeploymentEntry,
     keys::KeyTable,
     reader::{Fault, Faults},
     source::{Located, Span},
@@ -33,7 +38,7 @@ pub(crate) struct Parts {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) keys: KeyTable,
-    pub(crate) providers: BTreeMap<ProviderName, Arc<Provider>>,
+    pub(crate) built: Built,
     /// The policy as the analysis sees it.
     pub(crate) facts: PolicyFacts,
     /// What the analysis of the routes found.
@@ -41,14 +46,18 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Makes the parts.
+    /// Makes the parts. Providers that did not change since `before` are taken over.
     ///
     /// # Errors
     /// Every fault that any of them finds. What the routes make of each class of requests is looked at only where each
     /// of them is sound: a condition that could not be read would hold for everything.
-    pub(crate) fn of(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self, Diagnostics> {
+    pub(crate) fn of(
+        config: &Config,
+        before: Option<(&Config, &Built)>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, Diagnostics> {
         let faults = Faults::default();
-        let built = providers::build(config, clock, &faults);
+        let built = providers::build(config, before, clock, &faults);
         let targets = targets(config, &built);
         let routing = routing::config(config, &faults);
         let deployments = targets.iter().map(|target| Arc::clone(&target.deployment)).collect();
@@ -57,25 +66,49 @@ impl Parts {
             digest: config.digest(),
             routing,
             targets,
+            deployments: waiting::deployments(config),
             routes: routing::policies(config, &faults),
-            tenants: tenants(config),
+            tenants: waiting::tenants(config),
             default_deadline: config.file.server.default_deadline,
             max_deadline: config.file.server.max_deadline,
         };
         let policy = Policy::new(policy_config)
             .map_err(|errors| errors.into_iter().for_each(|error| report(&error, config, &faults)));
-        let findings =
+        let mut findings =
             if faults.is_empty() { analysis::findings(config, &facts, &faults) } else { Vec::new() };
-        let limits = Limits::new(limits::config(config), clock.now())
+        findings.extend(notices::notices(config));
+        limits::check_models(config, &faults);
+        let limits = Limits::with_scopes(limits::config(config), &limits::scopes(config), clock.now())
             .map_err(|errors| errors.into_iter().for_each(|error| limits::report(&error, config, &faults)));
         let keys = keys::table(config, &faults);
         match (policy, limits, faults.is_empty()) {
-            (Ok(policy), Ok(limits), true) => {
-                Ok(Self { policy, limits, keys, providers: built.providers, facts, findings })
-            }
+            (Ok(policy), Ok(limits), true) => Ok(Self { policy, limits, keys, built, facts, findings }),
             (Ok(_) | Err(()), Ok(_) | Err(()), _) => Err(config.diagnose(faults.into_list())),
         }
     }
+}
+
+impl Parts {
+    /// Returns what was found that is no error.
+    ///
+    /// # Errors
+    /// Every error that was found: what the analysis of the routes proves wrong.
+    pub(crate) fn warnings(&self) -> Result<Diagnostics, Diagnostics> {
+        let is_error = |finding: &&Diagnostic| finding.severity() == Severity::Error;
+        let errors: Vec<Diagnostic> = self.findings.iter().filter(is_error).cloned().collect();
+        if errors.is_empty() {
+            Ok(Diagnostics::new(self.findings.clone()))
+        } else {
+            Err(Diagnostics::new(errors))
+        }
+    }
+}
+
+/// Brings faults of limits back to their places.
+pub(crate) fn limits_refused(errors: &[gw_limits::InvalidScopes], config: &Config) -> Diagnostics {
+    let faults = Faults::default();
+    errors.iter().for_each(|error| limits::report(error, config, &faults));
+    config.diagnose(faults.into_list())
 }
 
 /// Returns what single parts find in a file that has faults, so that one run shows them all.
@@ -86,7 +119,7 @@ pub(crate) fn further_faults(config: &Config, known: &[Fault]) -> Vec<Fault> {
     let faults = Faults::default();
     // Nothing waits and nothing is timed, so any clock does.
     let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-    providers::build(config, &clock, &faults);
+    providers::build(config, None, &clock, &faults);
     routing::config(config, &faults);
     keys::table(config, &faults);
     let mut further = faults.into_list();
@@ -104,7 +137,7 @@ fn element(path: &str) -> &str {
     path.get(..end.unwrap_or(path.len())).unwrap_or(path)
 }
 
-fn targets(config: &Config, built: &providers::Built) -> Vec<Target> {
+fn targets(config: &Config, built: &Built) -> Vec<Target> {
     let target = |(name, entry): (&DeploymentName, &Located<DeploymentEntry>)| Target {
         deployment: Arc::new(facts(name, &entry.value)),
         adapter: built.adapter(name),
@@ -129,14 +162,6 @@ fn facts(name: &DeploymentName, entry: &DeploymentEntry) -> Deployment {
         max_attempts: entry.max_attempts,
         max_concurrency: entry.max_concurrency,
     }
-}
-
-fn tenants(config: &Config) -> Vec<(TenantId, TenantPolicy)> {
-    let policy = |tenant: &TenantEntry| TenantPolicy {
-        default_classification: tenant.default_classification,
-        residency: tenant.residency.clone(),
-    };
-    config.file.tenants.iter().map(|(id, tenant)| (id.clone(), policy(&tenant.value))).collect()
 }
 
 /// Reports a fault that a part describes as `what is wrong; what to write`.

@@ -111,6 +111,11 @@ impl<'t> Section<'t> {
         self.node(key)
     }
 
+    /// Returns the text of a key, if it is there and is one, without a word about what it should be.
+    pub(crate) fn text_of(&self, key: &str) -> Option<&'t str> {
+        self.table.get(key).and_then(|value| value.get_ref().as_str())
+    }
+
     /// Reads a key that must be there; `example` says what to write.
     pub(crate) fn required(&mut self, key: &'static str, example: &str) -> Option<Node<'t>> {
         let node = self.optional(key);
@@ -218,6 +223,10 @@ impl<'t> Node<'t> {
 
     pub(crate) fn is_table(&self) -> bool {
         matches!(self.value, DeValue::Table(_))
+    }
+
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
     }
 
     /// Reports a fault of the value.

@@ -2,6 +2,7 @@
 
 mod changes;
 mod explain;
+mod question;
 mod served;
 
 use gw_routing::{
@@ -12,10 +13,14 @@ use serde_json::{Value, json};
 
 pub use self::{
     changes::PolicyChanges,
-    explain::{Explained, Question},
+    explain::Explained,
+    question::{BodyFacts, Question},
     served::ServedTable,
 };
-use crate::{Checked, Diagnostics, parts, reader::Faults};
+use crate::{
+    Checked, Diagnostics, nearest, parts,
+    reader::{Faults, quotable},
+};
 
 impl Checked {
     /// Brings faults of names back to their places. A checked configuration has none.
@@ -24,6 +29,11 @@ impl Checked {
         errors.iter().for_each(|error| parts::report(error, &self.config, &faults));
         self.config.diagnose(faults.into_list())
     }
+}
+
+/// Says that a name is not known, and which are.
+fn unknown<'a>(what: &str, text: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    format!("unknown {what} `{}`; {}", quotable(text), nearest::remedy(text, known))
 }
 
 /// Names each of some things as text.
@@ -41,6 +51,7 @@ fn outcome_json(outcome: &Outcome) -> Value {
         Outcome::NoRoute => refused("no_route"),
         Outcome::UnknownModel => refused("unknown_model"),
         Outcome::NoTenant => refused("unknown_tenant"),
+        Outcome::Refused(place) => json!({"served": false, "refused": "declared", "declaration": place}),
         Outcome::BelowDefault => refused("below_default_classification"),
     }
 }

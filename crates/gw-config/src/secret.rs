@@ -89,6 +89,12 @@ impl Outside<'_> {
         }
     }
 
+    /// Reads a credential out of a well-known variable; `None` if it is not set.
+    pub(crate) fn variable(self, name: &'static str) -> Option<FoundSecret> {
+        let value = Secret::new(&self.environment.var(name).ok()?)?;
+        Some(FoundSecret { place: SecretPlace::Env(name.to_owned()), value })
+    }
+
     /// Reads a whole file that the configuration names.
     pub(crate) fn file(self, text: &str) -> Result<Vec<u8>, (String, String)> {
         self.environment.read(&self.path(text)).map_err(|error| {
@@ -129,8 +135,14 @@ fn secret_of(text: &str, place: &str, remedy: &str) -> Result<Secret, (String, S
     } else if text.contains("${") {
         fault("holds a placeholder that was not expanded")
     } else {
-        Secret::new(text).map_or_else(|| fault("holds a control character"), Ok)
+        Secret::new(text).or_else(|| one_line(text)).map_or_else(|| fault("holds a control character"), Ok)
     }
+}
+
+/// A key file of Google's is a JSON object over many lines; written on one it is the same.
+fn one_line(text: &str) -> Option<Secret> {
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).ok()?;
+    Secret::new(&serde_json::Value::Object(object).to_string())
 }
 
 /// Reads the name of a variable. A name that is none is not quoted: it may be the secret, in the wrong place.

@@ -1,7 +1,8 @@
 //! What the HTTP server needs to know.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use gw_types::Secret;
 
 use crate::{config::Config, keys::KeyDigest};
@@ -47,28 +48,40 @@ impl ServerSettings {
             max_connections: server.max_connections,
             drain_grace: server.drain_grace,
             drain_timeout: server.drain_timeout,
-            admin_keys: AdminKeys(
-                server.admin_keys.iter().map(|key| KeyDigest::of(&[], key.value.value.expose())).collect(),
-            ),
+            admin_keys: AdminKeys::new(admin_keys(config)),
         }
     }
 }
 
-/// The keys of the admin plane, as digests.
+/// Returns the digests of the admin keys.
+pub(crate) fn admin_keys(config: &Config) -> Vec<KeyDigest> {
+    let keys = config.file.server.admin_keys.iter();
+    keys.map(|key| KeyDigest::of(&[], key.value.value.expose())).collect()
+}
+
+/// The keys of the admin plane, as digests. Clones share them, and a reload replaces them in all.
 #[derive(Clone, Debug, Default)]
-pub struct AdminKeys(Vec<KeyDigest>);
+pub struct AdminKeys(Arc<ArcSwap<Vec<KeyDigest>>>);
 
 impl AdminKeys {
+    pub(crate) fn new(keys: Vec<KeyDigest>) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(keys)))
+    }
+
+    pub(crate) fn replace(&self, keys: Vec<KeyDigest>) {
+        self.0.store(Arc::new(keys));
+    }
+
     /// Returns whether there is no key: then the admin plane is on loopback and asks for none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.load().is_empty()
     }
 
     /// Returns whether a presented key is one of them; compares with each in constant time. With no keys: `false`.
     pub fn permits(&self, presented: &Secret) -> bool {
         let presented = KeyDigest::of(&[], presented.expose());
         // No early return: how long it takes does not say which key came near.
-        self.0.iter().fold(false, |found, key| key.matches(&presented) | found)
+        self.0.load().iter().fold(false, |found, key| key.matches(&presented) | found)
     }
 }
 
@@ -81,12 +94,14 @@ mod tests {
 
     #[test]
     fn only_the_configured_keys_are_permitted() {
-        let keys = AdminKeys(vec![KeyDigest::of(&[], "one"), KeyDigest::of(&[], "two")]);
+        let keys = AdminKeys::new(vec![KeyDigest::of(&[], "one"), KeyDigest::of(&[], "two")]);
         let permits = |text: &str| keys.permits(&Secret::new(text).unwrap());
         assert_eq!(
             [permits("one"), permits("two"), permits("three"), permits("on")],
             [true, true, false, false]
         );
-        assert!(!AdminKeys::default().permits(&Secret::new("one").unwrap()));
+        let shared = keys.clone();
+        keys.replace(Vec::new());
+        assert!(shared.is_empty() && !shared.permits(&Secret::new("one").unwrap()));
     }
 }

@@ -91,6 +91,11 @@ impl Source {
         start..end.max(start)
     }
 
+    /// Returns the whole text as it may be shown.
+    pub(crate) fn whole(&self) -> &str {
+        &self.shown
+    }
+
     /// Returns text that may be shown.
     pub(crate) fn shown(&self, range: Range<usize>) -> &str {
         self.shown.get(range).unwrap_or_default()

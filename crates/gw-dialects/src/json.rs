@@ -6,13 +6,19 @@
 
 mod scan;
 mod text;
+mod tree;
+mod write;
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
-pub(crate) use self::text::Text;
+pub(crate) use self::{
+    text::Text,
+    tree::{Node, Value},
+    write::Writer,
+};
 
 /// Levels of arrays and objects that are read; one more is a fault.
 pub(crate) const DEPTH_MAX: u32 = 100;
@@ -58,6 +64,11 @@ impl<'a> Reader<'a> {
     /// Returns the offset of the next unread byte; after [`Reader::kind`], where the next value begins.
     pub(crate) fn at(&self) -> usize {
         self.at
+    }
+
+    /// Returns what stands in a range that was read.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &'a str {
+        self.text.get(range).unwrap_or_default()
     }
 
     /// Returns what the next value is, without reading it.

@@ -15,10 +15,38 @@
 
 mod edit;
 mod json;
+mod members;
+mod relay;
 
+/// Anthropic's messages: requests, answers, streams and errors.
+pub mod anthropic;
+/// Amazon Bedrock's `Converse`.
+pub mod bedrock;
+/// Puts a streamed answer together.
+pub mod collect;
+/// OpenAI's legacy completions: requests, answers, streams.
+pub mod completions;
+/// OpenAI's embeddings: requests and answers.
+pub mod embeddings;
+/// AWS event streams, decoded from bytes and encoded.
+pub mod event_stream;
+/// Gemini's `generateContent`, at the Gemini API and at Vertex AI.
+pub mod gemini;
+/// Streams of JSON values: one a line, or the items of one array.
+pub mod json_stream;
+/// A request's metadata.
+pub mod metadata;
+/// Requests and answers in neutral parts.
+pub mod neutral;
 /// OpenAI's chat completions: requests, answers, streams and errors.
 pub mod openai;
+/// OpenAI's responses: requests, answers, streams.
+pub mod responses;
 /// What a provider's answer says about trying again.
 pub mod retry;
 /// Server-sent events, decoded from bytes.
 pub mod sse;
+/// Translations between wire formats.
+pub mod translate;
+/// Servers that speak OpenAI's formats with differences of their own.
+pub mod vendors;

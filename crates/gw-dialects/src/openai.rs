@@ -5,35 +5,51 @@
 //! is taken out, chunks without `choices` are dropped, `"choices": null` beside usage becomes `[]`, and the indexes, ids
 //! and names of tool-call fragments are put right. Framing is gw's own.
 
+pub(crate) mod answer;
 mod chunk;
-mod classify;
+pub(crate) mod classify;
 mod codec;
-mod completion;
-mod content;
-mod decode;
-mod encode;
+pub(crate) mod completion;
+pub(crate) mod content;
+pub(crate) mod decode;
+pub(crate) mod encode;
 mod error;
-mod facts;
-mod finish;
+mod events;
+pub(crate) mod facts;
+pub(crate) mod fields;
+pub(crate) mod finish;
 mod messages;
 mod models;
-mod question;
-mod refusal;
+pub(crate) mod prompt;
+pub(crate) mod question;
+pub(crate) mod refusal;
 mod repair;
+mod reply;
+pub(crate) mod request;
 mod said;
 mod stream;
 mod template;
-mod usage;
-mod wire;
+pub(crate) mod thoughts;
+pub(crate) mod usage;
+pub(crate) mod wire;
+mod writer;
+
+pub use crate::neutral::AnswerStamp;
 
 pub use self::{
+    answer::read_message,
     classify::{ErrorHead, classify},
     codec::ChatCodec,
-    completion::{AnswerStamp, completion_body, completion_events, done_event, length_event},
+    completion::{completion_body, completion_events, done_event, length_event},
     decode::read_answer,
     encode::{ChatEdits, rewrite_chat},
     error::{error_body, error_event},
+    events::StreamReader,
     facts::read_chat,
     models::{model_body, models_body},
+    prompt::read_prompt,
+    reply::write_message,
+    request::write_prompt,
     stream::{StreamDecoder, StreamOptions},
+    writer::StreamWriter,
 };

@@ -16,6 +16,7 @@ pub const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 const DATA_LINE: &[u8] = b"data: ";
+const NAME_LINE: &[u8] = b"event: ";
 
 /// Says that a stream holds an event longer than [`EVENT_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +33,8 @@ pub struct Event<'a> {
     /// Where the event stands in the chunk pushed last, as `(start, end)`, if it is exactly `data: `, one line, LF, LF.
     /// Such an event can be relayed as it came.
     pub canonical: Option<(usize, usize)>,
+    /// Where it stands, likewise, if it is exactly `event: `, a name, LF, `data: `, one line, LF, LF.
+    pub named: Option<(usize, usize)>,
 }
 
 impl std::fmt::Debug for Event<'_> {
@@ -39,6 +42,7 @@ impl std::fmt::Debug for Event<'_> {
         f.debug_struct("Event")
             .field("data", &format_args!("[{} bytes redacted]", self.data.len()))
             .field("canonical", &self.canonical)
+            .field("named", &self.named)
             .finish_non_exhaustive()
     }
 }
@@ -135,7 +139,16 @@ impl Decoder {
             let start = self.at;
             self.at = end;
             let data = &self.chunk[start + DATA_LINE.len()..end - 2];
-            return Some(Ok(Event { data, name: b"", canonical: Some((start, end)) }));
+            return Some(Ok(Event { data, name: b"", canonical: Some((start, end)), named: None }));
+        }
+        if self.is_between_events()
+            && let Some((name, data)) = self.named_parts()
+        {
+            let start = self.at;
+            let end = data.end + 2;
+            self.at = end;
+            let (name, data) = (&self.chunk[name], &self.chunk[data]);
+            return Some(Ok(Event { data, name, canonical: None, named: Some((start, end)) }));
         }
         while let Some(line) = self.take_line() {
             if let Line::Blank = line {
@@ -229,6 +242,20 @@ impl Decoder {
         ends.then_some(self.at + DATA_LINE.len() + end + 2)
     }
 
+    /// Returns where name and data of the event that begins here stand, if it is one line of each and whole.
+    fn named_parts(&self) -> Option<(Range<usize>, Range<usize>)> {
+        let name_start = self.at + NAME_LINE.len();
+        let after_name = self.chunk[self.at..].strip_prefix(NAME_LINE)?;
+        let name_end = name_start + memchr::memchr2(b'\n', b'\r', after_name)?;
+        let data_start = name_end + 1 + DATA_LINE.len();
+        let line = self.chunk[name_end..].strip_prefix(b"\n")?.strip_prefix(DATA_LINE)?;
+        let length = memchr::memchr2(b'\n', b'\r', line)?;
+        let ends = line.get(length..length + 2)? == b"\n\n" && length <= EVENT_BYTES_MAX;
+        let plain = name_end > name_start && self.chunk[name_start] != b' ';
+        (ends && plain && name_end - name_start <= EVENT_BYTES_MAX)
+            .then_some((name_start..name_end, data_start..data_start + length))
+    }
+
     /// Reads the next line, or keeps what there is of it and returns `None`.
     fn take_line(&mut self) -> Option<Line> {
         self.pass_line_feed();
@@ -305,6 +332,6 @@ impl Decoder {
             Some(place) => &self.chunk[place.clone()],
             None => &self.data,
         };
-        Event { data, name: &self.name, canonical: None }
+        Event { data, name: &self.name, canonical: None, named: None }
     }
 }

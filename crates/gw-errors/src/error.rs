@@ -26,6 +26,7 @@ struct Facts {
     no_retry: bool,
     pinned: bool,
     ambiguous: bool,
+    unclassified: bool,
     detail: Option<UpstreamDetail>,
 }
 
@@ -48,6 +49,7 @@ impl GatewayError {
                 no_retry: false,
                 pinned: false,
                 ambiguous: false,
+                unclassified: false,
                 detail: None,
             }),
         }
@@ -131,6 +133,13 @@ impl GatewayError {
         self
     }
 
+    /// Marks that the provider's answer has a shape that gw does not know, so that the kind follows from the status alone.
+    #[must_use]
+    pub fn unclassified(mut self) -> Self {
+        self.facts.unclassified = true;
+        self
+    }
+
     /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.facts.kind
@@ -191,6 +200,11 @@ impl GatewayError {
         self.facts.ambiguous
     }
 
+    /// Returns whether the kind follows from the status alone, because gw does not know the shape of the answer.
+    pub fn is_unclassified(&self) -> bool {
+        self.facts.unclassified
+    }
+
     /// Returns the outcome that the request's record carries.
     pub fn outcome(&self) -> Outcome {
         if self.facts.ambiguous { Outcome::Ambiguous } else { Outcome::of(self.facts.kind) }
@@ -243,6 +257,7 @@ impl std::fmt::Debug for GatewayError {
             .field("no_retry", &self.facts.no_retry)
             .field("pinned", &self.facts.pinned)
             .field("ambiguous", &self.facts.ambiguous)
+            .field("unclassified", &self.facts.unclassified)
             .field("detail", &self.facts.detail)
             .finish()
     }

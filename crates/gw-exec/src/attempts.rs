@@ -2,17 +2,20 @@
 
 use std::{future::Future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
+use gw_limits::{InputEstimate, Worth};
 use gw_types::{
     Answer, AttemptPlan, AttemptRecord, BoundedText, CompleteAnswer, Deployment, ErrorKind, ExclusionRecord,
-    FallOver, GatewayError, Money, MonoTime, NormalizedRequest, Prepared, Sleep, TokenCount,
+    FallOver, GatewayError, MonoTime, NormalizedRequest, Prepared, Sleep, TokenCount,
 };
 
 use crate::{
+    admission::{self, output_bound},
     backoff::backoff,
     estimate,
-    flight::{Flight, Progress},
+    flight::Flight,
     opening::{Opened, open_stream},
-    policy::Target,
+    policy::{RoutePolicy, Target},
+    station::{self, Unavailable, Wanted},
     timeout::attempt_timeout,
 };
 
@@ -30,8 +33,11 @@ pub(crate) struct Attempts<'a> {
     pub(crate) request: &'a NormalizedRequest,
     pub(crate) chain: &'a [usize],
     pub(crate) max_attempts: u32,
-    /// The bound to send, where a budget or a token limit applies.
-    pub(crate) output_bound: Option<TokenCount>,
+    /// Whether an output bound is sent: a budget or a token limit applies.
+    pub(crate) is_bounded: bool,
+    /// Whether money is limited for anyone whom the request concerns.
+    pub(crate) budgeted: bool,
+    pub(crate) route: &'a RoutePolicy,
 }
 
 /// What to do after a failed attempt.
@@ -50,7 +56,9 @@ impl Attempts<'_> {
         let mut last: Option<GatewayError> = None;
         for position in 0..self.chain.len() {
             let target = flight.policy.target(self.chain[position]).clone();
-            let skip = last.as_ref().and_then(|error| self.cannot_fall_over_to(flight, &target, error));
+            let skip = last
+                .as_ref()
+                .and_then(|error| self.cannot_fall_over_to(flight, (self.chain[position], &target), error));
             match skip {
                 Some(Skip::Candidate(reason)) => {
                     self.exclude(flight, &target.deployment, reason);
@@ -61,8 +69,8 @@ impl Attempts<'_> {
             }
             match self.at_candidate(flight, position, &target).await {
                 Ok(served) => return Ok(served),
-                Err(CandidateEnd::Unavailable(error)) => {
-                    self.exclude(flight, &target.deployment, "concurrency");
+                Err(CandidateEnd::Unavailable(Unavailable { reason, error })) => {
+                    self.exclude(flight, &target.deployment, reason);
                     last = last.or(Some(error));
                 }
                 Err(CandidateEnd::Final(error)) => return Err(self.deadline_error(flight, error)),
@@ -88,14 +96,13 @@ impl Attempts<'_> {
             if flight.remaining(now) < target.deployment.timing.min_attempt {
                 return Err(CandidateEnd::Final(no_time_left()));
             }
-            // A waiting retry has given its slots back and needs new ones.
-            if flight.held.deployment_slot.is_none() {
-                let slots = flight.policy.target_state(self.chain[position]).slots.as_ref();
-                match slots.map(|slots| slots.try_acquire()) {
-                    Some(Ok(slot)) => flight.held.deployment_slot = Some(slot),
-                    Some(Err(error)) => return Err(CandidateEnd::Unavailable(error)),
-                    None => {}
-                }
+            // Every attempt for itself: a waiting retry has given all of it back.
+            let wanted = self.wanted(flight, self.chain[position]);
+            let taken = station::take(flight, self.chain[position], &target.deployment, wanted).await;
+            taken.map_err(CandidateEnd::Unavailable)?;
+            if flight.remaining(flight.now()) < target.deployment.timing.min_attempt {
+                flight.held.call.release();
+                return Err(CandidateEnd::Final(no_time_left()));
             }
             let began = flight.now();
             let outcome = self.attempt(flight, position, target).await;
@@ -111,11 +118,11 @@ impl Attempts<'_> {
             if error.may_retry() {
                 budget.failed();
             }
-            flight.held.deployment_slot = None;
+            flight.held.call.release();
             match self.next(flight, &target.deployment, &error, retries, budget.allows_retry()) {
                 Next::Retry(delay) => {
                     retries += 1;
-                    if !wait(flight, delay).await {
+                    if !wait(flight, delay, target.deployment.timing.min_attempt).await {
                         return Err(CandidateEnd::Final(error));
                     }
                 }
@@ -143,7 +150,14 @@ impl Attempts<'_> {
     ) -> Result<Served, GatewayError> {
         let began = flight.now();
         let timeout = self.timeout(flight, position, target, began);
-        let plan = AttemptPlan { output_bound: self.output_bound, timeout };
+        let output_bound = self.bound(&target.deployment);
+        flight.output_bound = output_bound;
+        if let Some(facts) = &mut flight.record().facts {
+            facts.output_bound = output_bound;
+        }
+        // An answer that no model writes has no length to bound.
+        let output_bound = output_bound.filter(|_| self.request.operation.generates());
+        let plan = AttemptPlan { output_bound, timeout, strict: false };
         let prepared = target.adapter.prepare(self.request, &target.deployment, &plan)?;
         note_loss(flight, &prepared);
         let record = AttemptRecord {
@@ -203,12 +217,7 @@ impl Attempts<'_> {
     /// Notes what the answer says about itself, estimating the usage that it does not report.
     fn take_answer(&self, flight: &mut Flight, answer: &CompleteAnswer) {
         let now = flight.now();
-        let usage = answer.facts.usage.unwrap_or_else(|| {
-            estimate::cut_usage(flight.estimated_input, estimate::output(0, answer.facts.content_bytes))
-        });
-        if let Progress::Called { target, .. } = flight.progress {
-            flight.progress = Progress::Answered { target, usage: Box::new(usage) };
-        }
+        flight.answered(answer.facts.usage, answer.facts.content_bytes);
         let record = flight.record();
         record.served_model.clone_from(&answer.facts.served_model);
         if let Some(attempt) = record.attempts.last_mut() {
@@ -263,7 +272,7 @@ impl Attempts<'_> {
     fn cannot_fall_over_to(
         &self,
         flight: &mut Flight,
-        target: &Target,
+        (index, target): (usize, &Target),
         error: &GatewayError,
     ) -> Option<Skip> {
         let deployment = &target.deployment;
@@ -281,7 +290,7 @@ impl Attempts<'_> {
                 .with_subject(deployment.name.as_str()),
             ));
         }
-        if !self.raise_reservation(flight, deployment) {
+        if !self.raise_reservation(flight, index) {
             return Some(Skip::Candidate("budget"));
         }
         None
@@ -304,18 +313,42 @@ impl Attempts<'_> {
     }
 
     /// Raises the reservation to the target's worst case on top of what was spent without a known result.
-    fn raise_reservation(&self, flight: &mut Flight, deployment: &Deployment) -> bool {
-        let need = flight.sunk_money().saturating_add(self.worst_case(deployment));
-        let utc = flight.state.clock.utc();
-        match &mut flight.held.reservation {
-            Some(reservation) if need > reservation.amount() => reservation.raise_to(need, utc).is_ok(),
-            Some(_) | None => true,
+    fn raise_reservation(&self, flight: &mut Flight, target: usize) -> bool {
+        if flight.held.reservation.is_none() {
+            return true;
         }
+        let input = admission::expect_at(flight, self.request, target);
+        let need = self.worth(flight, target, input).plus(flight.sunk_money());
+        let utc = flight.state.clock.utc();
+        flight.held.reservation.as_mut().is_none_or(|held| held.raise_to(need, utc).is_ok())
     }
 
-    pub(crate) fn worst_case(&self, deployment: &Deployment) -> Money {
-        let bound = self.output_bound.or(deployment.max_output_tokens).unwrap_or_default();
-        estimate::worst_case(&self.request.facts, bound, deployment)
+    /// Returns the output bound to send to a deployment.
+    fn bound(&self, deployment: &Deployment) -> Option<TokenCount> {
+        self.is_bounded.then(|| output_bound(self.request, self.route, deployment))
+    }
+
+    /// Returns what the request may cost at a target.
+    pub(crate) fn worth(&self, flight: &Flight, target: usize, input: InputEstimate) -> Worth {
+        let (deployment, tokens) =
+            (&flight.policy.target(target).deployment, &flight.policy.deployment_policy(target).tokens);
+        let longest = deployment.max_output_tokens.filter(|_| self.request.operation.generates());
+        let bound = self.bound(deployment).or(longest).unwrap_or_default();
+        estimate::worth(&self.request.facts, tokens, input, bound, deployment)
+    }
+
+    /// Returns what a call takes at a target.
+    fn wanted(&self, flight: &mut Flight, target: usize) -> Wanted {
+        let input = admission::expect_at(flight, self.request, target);
+        let state = flight.policy.target_state(target);
+        let worth = state.limits.as_ref().map(|_| self.worth(flight, target, input));
+        let bound = self.bound(&flight.policy.target(target).deployment).unwrap_or_default();
+        let outputs = estimate::times(bound, self.request.facts.choices.max(1));
+        Wanted {
+            tokens: flight.expected.tokens(),
+            in_flight: input.likely.saturating_add(outputs),
+            worth: worth.unwrap_or_default(),
+        }
     }
 
     fn exclude(&self, flight: &mut Flight, deployment: &Deployment, reason: &'static str) {
@@ -342,8 +375,8 @@ impl Attempts<'_> {
 
 /// How one candidate ended without an answer.
 enum CandidateEnd {
-    /// It had no slot; nothing was called.
-    Unavailable(GatewayError),
+    /// Something of its own was in use; nothing was called.
+    Unavailable(Unavailable),
     /// The walk ends with this error.
     Final(GatewayError),
     /// The next candidate may be asked.
@@ -371,23 +404,20 @@ async fn within<F: Future>(timer: &mut Sleep, future: F) -> Result<F::Output, Ga
     .await
 }
 
-/// Waits without slots and takes the tenant's slot again afterwards; returns whether there was one. Others may have
-/// taken it meanwhile: then the last error stands, because a retry must not pass the tenant's cap.
-async fn wait(flight: &mut Flight, delay: Duration) -> bool {
-    let held = flight.held.slot.take().is_some();
+/// Waits without slots and takes the tenant's slot again afterwards, in the queue if there is one; returns whether it
+/// got one. If not the last error stands, because a retry must not pass the tenant's cap.
+async fn wait(flight: &mut Flight, delay: Duration, needs: Duration) -> bool {
+    flight.held.slot = None;
     let began = flight.now();
     let until = began.saturating_add(delay);
     flight.state.clock.sleep_until(until).await;
     flight.spans.backoff += flight.now().saturating_since(began);
-    if held {
-        flight.held.slot = flight.limits.slot().ok();
-    }
-    flight.held.slot.is_some() == held
+    admission::take_slot(flight, needs).await.is_ok()
 }
 
 fn note_loss(flight: &mut Flight, prepared: &Prepared) {
     if !prepared.loss.items.is_empty() {
-        flight.record().loss = prepared.loss.items.iter().map(|item| BoundedText::new(item.field)).collect();
+        flight.record().loss = prepared.loss.items.iter().map(|item| item.path.clone()).collect();
     }
 }
 

@@ -1,35 +1,77 @@
 //! The one guard of a request: it owns slot, reservation, place in the ledger and the record, and settles on drop.
 
+mod record;
+
 use std::{sync::Arc, time::Duration};
 
-use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TenantLimits};
+use gw_limits::{InputEstimate, MilliTokens, OutputScale, Subject};
 use gw_types::{
-    AccountingRecord, Billing, BoundedText, CacheState, DecisionRecord, ErrorKind, GatewayError, KeyIdentity,
-    LatencySplit, LedgerPlace, Money, MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
+    AccountingRecord, BoundedText, Deployment, ErrorKind, GatewayError, KeyIdentity, LedgerPlace, Money,
+    MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
 };
 
+use self::record::{blank_record, may_be_billed};
 use crate::{
     estimate,
+    held::Held,
     pinned::Pinned,
+    policy::QueuePolicy,
+    progress::{Progress, Spans, micros},
     reply::{Failure, ReplyHead},
     state::State,
 };
+
+/// Tokens of output after which the tenant's place in the queue is charged for them.
+const CHARGED_TOKENS: u64 = 16;
 
 /// A request from step 0 to its record. Dropping it at any moment settles what it holds and leaves the record.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) state: Arc<State>,
     pub(crate) policy: Arc<Pinned>,
-    pub(crate) limits: Arc<TenantLimits>,
+    /// Everyone whom the request concerns; its tenant alone until its model is known.
+    pub(crate) subject: Subject,
+    pub(crate) queue: QueuePolicy,
     pub(crate) arrived: MonoTime,
     pub(crate) deadline: MonoTime,
     pub(crate) held: Held,
     pub(crate) progress: Progress,
     pub(crate) spans: Spans,
-    pub(crate) estimated_input: TokenCount,
+    pub(crate) expected: Expected,
+    /// The bound of each answer that is sent, where a budget or a token limit applies.
     pub(crate) output_bound: Option<TokenCount>,
+    /// Output that the tenant's place in the queue was charged for.
+    charged_output: u64,
     sunk: Sunk,
     open: Option<Open>,
+}
+
+/// What is expected of the request, at the deployment that is asked next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Expected {
+    /// The input before any calibration.
+    pub(crate) raw_input: MilliTokens,
+    /// The same as long as no deployment is known.
+    pub(crate) raw_anywhere: MilliTokens,
+    /// The likely input.
+    pub(crate) input: TokenCount,
+    /// The deployment that this is expected at, and all that is known of the input there.
+    pub(crate) at: Option<(usize, InputEstimate)>,
+    /// The likely length of each answer; where nothing limits tokens or money, nobody asks.
+    pub(crate) output: TokenCount,
+    pub(crate) scale: OutputScale,
+    pub(crate) choices: u32,
+    /// Whether the answer can teach anything about text.
+    pub(crate) is_text_alone: bool,
+    /// Whether windows of tokens count the request.
+    pub(crate) has_token_limit: bool,
+}
+
+impl Expected {
+    /// Returns what windows of tokens count.
+    pub(crate) fn tokens(&self) -> TokenCount {
+        self.input.saturating_add(estimate::times(self.output, self.choices.max(1)))
+    }
 }
 
 /// What makes a flight open: taken exactly once, when it closes.
@@ -37,38 +79,6 @@ pub(crate) struct Flight {
 struct Open {
     record: Box<AccountingRecord>,
     place: LedgerPlace,
-}
-
-/// What a request holds and gives back when it closes.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    pub(crate) admission: Option<Admission>,
-    pub(crate) reservation: Option<Reservation>,
-    pub(crate) slot: Option<Slot>,
-    pub(crate) deployment_slot: Option<DeploymentSlot>,
-}
-
-/// How far the current provider call has come; decides what is charged if everything ends now.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Progress {
-    /// No call is open.
-    #[default]
-    Idle,
-    /// A call is open and nothing of its answer is known.
-    Called { target: usize, stream: bool },
-    /// A stream is being relayed.
-    Streaming { target: usize, frames: u64, bytes: u64, usage: Option<Box<Usage>> },
-    /// The whole answer is here.
-    Answered { target: usize, usage: Box<Usage> },
-}
-
-/// Instants and sums from which the latency split is computed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spans {
-    pub(crate) first_call: Option<MonoTime>,
-    pub(crate) first_byte: Option<MonoTime>,
-    pub(crate) attempt: Option<MonoTime>,
-    pub(crate) backoff: Duration,
 }
 
 /// What attempts that ended without a known result may have cost.
@@ -83,54 +93,29 @@ impl Flight {
     pub(crate) fn new(
         state: Arc<State>,
         policy: Arc<Pinned>,
-        limits: Arc<TenantLimits>,
+        subject: Subject,
         identity: &KeyIdentity,
         place: LedgerPlace,
     ) -> Self {
         let arrived = state.clock.now();
-        let record = Box::new(AccountingRecord {
-            id: RequestId::from_bits(state.ids.next_id()),
-            tenant: identity.tenant.clone(),
-            key: identity.key.clone(),
-            started: state.clock.utc(),
-            config: policy.digest().clone(),
-            client_request_id: None,
-            traceparent: None,
-            prompt_version: None,
-            schema_version: None,
-            facts: None,
-            route: None,
-            primary: None,
-            serving: None,
-            model_version: None,
-            served_model: None,
-            decision: DecisionRecord::default(),
-            attempts: Vec::new(),
-            cache: CacheState::Bypass,
-            usage: Usage::default(),
-            cost: Money::ZERO,
-            priced_by_fallback: false,
-            reserved: Money::ZERO,
-            overrun: Money::ZERO,
-            side_costs: Vec::new(),
-            loss: Vec::new(),
-            outcome: Outcome::Cancelled,
-            error: None,
-            latency: LatencySplit::default(),
-        });
+        let id = RequestId::from_bits(state.ids.next_id());
+        let record = blank_record(id, identity, state.clock.utc(), policy.digest());
+        let queue = policy.tenant(&identity.tenant).map(|tenant| tenant.queue(&identity.key));
         Self {
             deadline: arrived.saturating_add(policy.default_deadline()),
             state,
             policy,
-            limits,
+            subject,
+            queue: queue.unwrap_or_default(),
             arrived,
             held: Held::default(),
             progress: Progress::Idle,
             spans: Spans::default(),
-            estimated_input: TokenCount::ZERO,
+            expected: Expected::default(),
             output_bound: None,
+            charged_output: 0,
             sunk: Sunk::default(),
-            open: Some(Open { record, place }),
+            open: Some(Open { record: Box::new(record), place }),
         }
     }
 
@@ -166,39 +151,36 @@ impl Flight {
         self.sunk.money
     }
 
+    /// Returns the bound of all answers together, where one was sent.
+    pub(crate) fn cap(&self) -> Option<TokenCount> {
+        self.output_bound.map(|bound| estimate::times(bound, self.expected.choices.max(1)))
+    }
+
     /// Notes that a call is about to be made: from here on the reservation is at stake.
     pub(crate) fn dispatch(&mut self, target: usize, stream: bool, now: MonoTime) {
         self.progress = Progress::Called { target, stream };
+        if stream {
+            self.expected.scale = self.scale(target);
+        }
         self.spans.first_call.get_or_insert(now);
         self.spans.attempt = Some(now);
         self.sunk.dispatched = true;
-        if let Some(reservation) = &mut self.held.reservation {
-            reservation.dispatched();
-        }
+        self.held.dispatched();
     }
 
     /// Notes that the open call failed. Where its result is unknown, what it may have cost is kept aside.
     pub(crate) fn attempt_failed(&mut self, error: &GatewayError, now: MonoTime) {
         self.finish_attempt(Some(error), now);
-        let (target, usage) = match std::mem::take(&mut self.progress) {
-            Progress::Idle => return,
-            Progress::Called { target, stream } => (target, (!stream).then(|| self.unknown_usage())),
-            Progress::Streaming { target, frames, bytes, usage } => (
-                target,
-                Some(usage.map_or_else(
-                    || estimate::cut_usage(self.estimated_input, estimate::output(frames, bytes)),
-                    |usage| *usage,
-                )),
-            ),
-            Progress::Answered { target, usage } => (target, Some(*usage)),
-        };
+        let Some(target) = self.progress.target() else { return self.held.call.release() };
         if !may_be_billed(error) {
-            return;
+            self.progress = Progress::Idle;
+            return self.held.call.settle(Money::ZERO, TokenCount::ZERO, now);
         }
-        let usage = usage.unwrap_or_else(|| estimate::cut_usage(self.estimated_input, TokenCount::ZERO));
+        let Some((usage, _)) = self.charged_usage() else { return };
         let policy = Arc::clone(&self.policy);
         let deployment = &policy.target(target).deployment;
         let money = deployment.pricing.cost(&usage).map_or(Money::ZERO, |cost| cost.money);
+        self.held.call.settle(money, usage.total(), now);
         self.sunk.money = self.sunk.money.saturating_add(money);
         self.sunk.tokens = self.sunk.tokens.saturating_add(usage.total());
         if !money.is_zero() {
@@ -210,17 +192,47 @@ impl Flight {
         }
     }
 
+    /// Takes the usage that a whole answer reports, or estimates what it does not report or cannot have used.
+    pub(crate) fn answered(&mut self, reported: Option<Usage>, bytes: u64) {
+        let Some(target) = self.progress.target() else { return };
+        let counted = || self.scale(target).tokens(bytes);
+        let usage = Box::new(self.believed(target, reported, counted));
+        self.progress = Progress::Answered { target, bytes, usage };
+    }
+
+    fn scale(&self, target: usize) -> OutputScale {
+        self.state.estimator.output_scale(&self.policy.target(target).deployment.name)
+    }
+
+    fn believed(
+        &self,
+        target: usize,
+        reported: Option<Usage>,
+        counted: impl FnOnce() -> TokenCount,
+    ) -> Usage {
+        let deployment = &self.policy.target(target).deployment;
+        let bound = self.cap().or(deployment.max_output_tokens).unwrap_or_default();
+        match reported {
+            Some(usage) if estimate::is_plausible(&usage, deployment, bound) => usage,
+            Some(_) => Usage { implausible: true, ..estimate::cut_usage(self.expected.input, counted()) },
+            None => estimate::cut_usage(self.expected.input, counted()),
+        }
+    }
+
     /// Returns what the answer that is here costs.
     pub(crate) fn cost_so_far(&self) -> Money {
-        match &self.progress {
-            Progress::Answered { target, usage } => self
-                .policy
-                .target(*target)
-                .deployment
-                .pricing
-                .cost(usage)
-                .map_or(Money::ZERO, |cost| cost.money),
-            Progress::Idle | Progress::Called { .. } | Progress::Streaming { .. } => Money::ZERO,
+        let Progress::Answered { target, usage, .. } = &self.progress else { return Money::ZERO };
+        let pricing = &self.policy.target(*target).deployment.pricing;
+        pricing.cost(usage).map_or(Money::ZERO, |cost| cost.money)
+    }
+
+    /// Charges the tenant's place in the queue for output as it passes, so that who gets much waits for others.
+    pub(crate) fn charge_output(&mut self, passed: TokenCount, is_all: bool) {
+        let more = passed.get().saturating_sub(self.charged_output);
+        if more >= CHARGED_TOKENS || (is_all && more > 0) {
+            self.charged_output = passed.get();
+            let QueuePolicy { priority, weight, .. } = self.queue;
+            self.subject.charge_output(priority, weight, TokenCount::new(more));
         }
     }
 
@@ -281,42 +293,43 @@ impl Flight {
             attempt.duration_us = micros(now.saturating_since(began));
             attempt.error = record.error;
         }
-        if let Some((usage, target)) = self.charged_usage() {
-            self.price(record, usage, target);
+        let bytes = self.progress.content_bytes();
+        match self.charged_usage() {
+            Some((usage, target)) => {
+                let policy = Arc::clone(&self.policy);
+                let deployment = &policy.target(target).deployment;
+                price(record, usage, deployment);
+                self.held.call.settle(record.cost, usage.total(), now);
+                self.charge_output(usage.output_total(), true);
+                self.learn(record, deployment, bytes);
+            }
+            None => self.held.call.release(),
         }
         self.settle(record, now);
-        record.latency = self.latency(now);
+        record.latency = self.spans.split(self.arrived, now);
         self.held.slot = None;
-        self.held.deployment_slot = None;
         open.place.append(open.record)
     }
 
     /// Returns what the open call is charged for if it ends now.
     fn charged_usage(&mut self) -> Option<(Usage, usize)> {
+        let input = self.expected.input;
         match std::mem::take(&mut self.progress) {
             Progress::Idle => None,
             Progress::Called { target, stream: true } => {
-                Some((estimate::cut_usage(self.estimated_input, TokenCount::ZERO), target))
+                Some((estimate::cut_usage(input, TokenCount::ZERO), target))
             }
-            Progress::Called { target, stream: false } => Some((self.unknown_usage(), target)),
-            Progress::Streaming { target, usage: Some(usage), .. } => Some((*usage, target)),
-            Progress::Streaming { target, frames, bytes, usage: None } => {
-                Some((estimate::cut_usage(self.estimated_input, estimate::output(frames, bytes)), target))
+            // A plain call whose result nobody knows may have used everything that was reserved.
+            Progress::Called { target, stream: false } => {
+                Some((estimate::cut_usage(input, self.cap().unwrap_or_default()), target))
             }
-            Progress::Answered { target, usage } => Some((*usage, target)),
-        }
-    }
-
-    /// Returns the usage of a plain call whose result nobody knows: everything that was reserved.
-    fn unknown_usage(&self) -> Usage {
-        estimate::cut_usage(self.estimated_input, self.output_bound.unwrap_or_default())
-    }
-
-    fn price(&self, record: &mut AccountingRecord, usage: Usage, target: usize) {
-        record.usage = usage;
-        if let Ok(cost) = self.policy.target(target).deployment.pricing.cost(&usage) {
-            record.cost = cost.money;
-            record.priced_by_fallback = cost.by_fallback;
+            Progress::Streaming { target, relayed, usage } => {
+                // A stream is cut at its cap, so more than that was not delivered and is not billed by gw.
+                let counted = relayed.tokens(self.expected.scale);
+                let counted = self.cap().map_or(counted, |cap| counted.min(cap));
+                Some((self.believed(target, usage.map(|usage| *usage), || counted), target))
+            }
+            Progress::Answered { target, usage, .. } => Some((*usage, target)),
         }
     }
 
@@ -339,34 +352,40 @@ impl Flight {
         }
     }
 
-    fn latency(&self, now: MonoTime) -> LatencySplit {
-        let total = now.saturating_since(self.arrived);
-        let until_first = match self.spans.first_call {
-            Some(call) => {
-                self.spans.first_byte.unwrap_or(now).saturating_since(call).saturating_sub(self.spans.backoff)
+    /// Learns from what a provider has reported.
+    fn learn(&self, record: &AccountingRecord, deployment: &Deployment, content_bytes: u64) {
+        let usage = &record.usage;
+        if usage.estimated || usage.implausible || usage.inconsistent || !self.expected.is_text_alone {
+            return;
+        }
+        let (estimator, expected) = (&self.state.estimator, &self.expected);
+        let (tenant, input) = (&record.tenant, usage.input_total());
+        estimator.observe_input(Some(&deployment.name), tenant, expected.raw_input, input);
+        estimator.observe_output_bytes(&deployment.name, content_bytes, usage.output);
+        // Only windows of tokens ask for these.
+        if expected.has_token_limit {
+            estimator.observe_input(None, tenant, expected.raw_anywhere, input);
+            if let (Outcome::Ok, Some(route)) = (record.outcome, &record.route) {
+                let task_class = record.facts.as_ref().and_then(|facts| facts.task_class.as_ref());
+                let each = usage.output_total().get().div_ceil(u64::from(expected.choices.max(1)));
+                estimator.observe_output(tenant, route, task_class, TokenCount::new(each));
             }
-            None => Duration::ZERO,
-        };
-        let rest = self.spans.first_byte.map_or(Duration::ZERO, |first| now.saturating_since(first));
-        LatencySplit {
-            total_us: micros(total),
-            queue_us: 0,
-            backoff_us: micros(self.spans.backoff),
-            upstream_first_byte_us: micros(until_first),
-            upstream_rest_us: micros(rest),
-            own_us: micros(
-                total.saturating_sub(self.spans.backoff).saturating_sub(until_first).saturating_sub(rest),
-            ),
         }
     }
 }
 
+fn price(record: &mut AccountingRecord, usage: Usage, deployment: &Deployment) {
+    record.usage = usage;
+    if let Ok(cost) = deployment.pricing.cost(&usage) {
+        record.cost = cost.money;
+        record.priced_by_fallback = cost.by_fallback;
+    }
+}
+
 impl ReplyHead {
-    /// Brings in what settling has changed: the tenant's limits after this request.
+    /// Brings in what settling has changed: the rates of those whom the request concerns, after it.
     pub(crate) fn refresh(&mut self, flight: &Flight) {
-        let snapshot = flight.limits.snapshot(flight.now(), flight.state.clock.utc());
-        self.requests = snapshot.requests;
-        self.tokens = snapshot.tokens;
+        (self.requests, self.tokens) = flight.subject.rates(flight.now());
     }
 }
 
@@ -387,17 +406,4 @@ pub(crate) async fn stored(receipt: Receipt) {
             }
         }
     }
-}
-
-/// Says whether a provider may bill a call that failed so, by kind and occurrence.
-fn may_be_billed(error: &GatewayError) -> bool {
-    match error.kind().billing() {
-        Billing::Never => false,
-        Billing::IfAmbiguous => error.is_ambiguous(),
-        Billing::Likely => true,
-    }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

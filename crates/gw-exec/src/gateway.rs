@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use gw_limits::TenantSnapshot;
+use gw_limits::{Limits, ScopeSnapshot, SubjectIds, TenantSnapshot};
 use gw_types::{
     Clock, DeploymentName, ErrorKind, GatewayError, KeyIdentity, LedgerPlace, ModelName, NormalizedRequest,
     Outcome, RequestId, TenantId,
@@ -16,6 +16,7 @@ use crate::{
     policy::Policy,
     relay::{Collecting, Relay},
     reply::{Body, Failure, Reply, StreamBody},
+    snapshot::GatewaySnapshot,
     state::{State, StateConfig},
 };
 
@@ -39,6 +40,11 @@ impl Admitted {
     /// Returns the id that the request's record will have.
     pub fn id(&self) -> &RequestId {
         self.flight.id()
+    }
+
+    /// Returns whether the request's metadata must be read: whether the policy that it began with goes by it.
+    pub fn reads_metadata(&self) -> bool {
+        self.flight.policy.reads_metadata()
     }
 
     /// Ends the request with a refusal, which its record names.
@@ -70,6 +76,13 @@ impl Gateway {
         &self.state.clock
     }
 
+    /// Returns the limits of every scope: to change them before a reload, and to bring back what the ledger knows.
+    ///
+    /// Scopes that a change adds are heeded from the next [`Gateway::reload`] on.
+    pub fn limits(&self) -> &Limits {
+        &self.state.limits
+    }
+
     /// Returns the model names that a tenant may ask for, sorted.
     pub fn models(&self, tenant: &TenantId) -> Vec<ModelName> {
         self.policy.load().models(tenant)
@@ -79,6 +92,19 @@ impl Gateway {
     pub fn tenant_snapshot(&self, tenant: &TenantId) -> Option<TenantSnapshot> {
         let limits = self.state.limits.tenant(tenant)?;
         Some(limits.snapshot(self.state.clock.now(), self.state.clock.utc()))
+    }
+
+    /// Returns slots, queue, deployments and the estimates' accuracy, for metrics.
+    pub fn snapshot(&self) -> GatewaySnapshot {
+        GatewaySnapshot::read(&self.state, &self.policy.load())
+    }
+
+    /// Returns the limits of a tenant, of the organisations above it and of the whole, and how far they are used.
+    pub fn scope_snapshots(&self, tenant: &TenantId) -> Vec<ScopeSnapshot> {
+        let ids = SubjectIds { key: None, tenant: tenant.as_str(), model: None };
+        let subject = self.state.limits.subject(&ids);
+        subject
+            .map_or_else(Vec::new, |subject| subject.snapshot(self.state.clock.now(), self.state.clock.utc()))
     }
 
     /// Returns how many calls are in flight at a deployment.
@@ -92,11 +118,11 @@ impl Gateway {
     /// `Overloaded` if the ledger's queue is full; `Forbidden` if the tenant is not in the configuration any more.
     pub fn admit(&self, identity: &KeyIdentity) -> Result<Admitted, GatewayError> {
         let policy = self.policy.load_full();
-        let limits = policy.limits(&identity.tenant).map(Arc::clone).ok_or_else(|| {
+        let subject = policy.subject(&identity.tenant).cloned().ok_or_else(|| {
             GatewayError::new(ErrorKind::Forbidden, "the key's tenant is not in the configuration any more")
         })?;
         let place = LedgerPlace::take(Arc::clone(&self.state.ledger))?;
-        Ok(Admitted { flight: Flight::new(Arc::clone(&self.state), policy, limits, identity, place) })
+        Ok(Admitted { flight: Flight::new(Arc::clone(&self.state), policy, subject, identity, place) })
     }
 
     /// Answers a request whole.
@@ -151,7 +177,7 @@ impl Gateway {
             Ok(Answered::Stream { opened, write }) => {
                 let mut head = flight.head(Outcome::Ok);
                 head.refresh(&flight);
-                let cap = flight.output_bound.map(|bound| pipeline::times(bound, request.facts.choices));
+                let cap = flight.cap();
                 let collecting = write.and_then(|write| {
                     let codec = flight.state.codec(request.operation)?;
                     Some(Collecting { collector: codec.collector(), write })

@@ -14,30 +14,43 @@
 //! assert!(deadline.saturating_since(clock.now()) <= Duration::from_secs(3));
 //! ```
 
+mod admission;
 mod attempts;
 mod backoff;
 mod budget;
 mod estimate;
 mod flight;
 mod gateway;
+mod held;
+mod lanes;
 mod opening;
 mod pinned;
 mod pipeline;
 mod policy;
+mod progress;
 mod relay;
 mod remember;
 mod reply;
+mod snapshot;
 mod state;
+mod station;
 mod system;
 mod timeout;
 
-pub use gw_limits::{BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, TenantSnapshot};
+pub use gw_limits::{
+    Accuracy, BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, PoolSnapshot, QuotaSnapshot, QuotaWindow,
+    Scope, ScopeSnapshot, TenantSnapshot, Window, Zone,
+};
 
 pub use self::{
+    estimate::{input_at_least, input_estimate},
     gateway::{Admitted, Gateway},
-    policy::{Policy, PolicyConfig, RoutePolicy, Target, TenantPolicy},
+    policy::{
+        DeploymentPolicy, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy, TokenFacts,
+    },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
+    snapshot::{DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,
     system::{SystemClock, SystemIds, SystemRandom},
 };

@@ -3,17 +3,19 @@
 use std::{collections::HashMap, ops::Deref, sync::Arc};
 
 use foldhash::fast::FixedState;
-use gw_limits::{DeploymentSlots, TenantLimits};
+use gw_limits::{DeploymentSlots, Subject, SubjectIds};
 use gw_routing::{BoundStrategies, Strategy};
 use gw_types::TenantId;
 
-use crate::{budget::RetryBudget, policy::Policy, state::State};
+use crate::{budget::RetryBudget, lanes::Lane, policy::Policy, state::State};
 
 /// What a request pins: the policy of the moment, and the long-lived state of its tenants and deployments.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     policy: Arc<Policy>,
-    tenants: HashMap<TenantId, Arc<TenantLimits>, FixedState>,
+    tenants: HashMap<TenantId, Subject, FixedState>,
+    /// Whether keys or models have limits of their own, so that a tenant has more than one subject.
+    narrow: bool,
     targets: Vec<TargetState>,
     strategies: BoundStrategies,
     is_sticky: bool,
@@ -23,30 +25,51 @@ pub(crate) struct Pinned {
 #[derive(Debug)]
 pub(crate) struct TargetState {
     pub(crate) slots: Option<Arc<DeploymentSlots>>,
+    /// Its own rates and caps on money, if it has any.
+    pub(crate) limits: Option<Subject>,
+    pub(crate) lane: Lane,
+    /// Whether an output bound must be known before a call.
+    pub(crate) counts_tokens: bool,
     pub(crate) retries: Arc<RetryBudget>,
 }
 
 impl Pinned {
     pub(crate) fn new(policy: Policy, state: &State) -> Self {
-        let tenants = policy.tenants().into_iter();
-        let tenants =
-            tenants.filter_map(|tenant| state.limits.tenant(&tenant).map(|limits| (tenant, limits)));
-        let targets = policy.targets().iter().map(|target| TargetState {
-            slots: state.limits.deployment(&target.deployment.name),
-            retries: state.retries.deployment(&target.deployment.name),
+        let now = state.clock.now();
+        let subject = |tenant: TenantId| {
+            let ids = SubjectIds { key: None, tenant: tenant.as_str(), model: None };
+            let subject = state.limits.subject(&ids)?;
+            Some((tenant, subject))
+        };
+        let targets = policy.targets().iter().enumerate().map(|(index, target)| {
+            let name = &target.deployment.name;
+            let slots = state.limits.deployment(name);
+            let limits = slots.as_ref().map(Subject::of_deployment).filter(Subject::is_limited);
+            let lane = state.lanes.set(name, policy.deployment_policy(index), now);
+            let has_windows = |limits: &Subject| limits.has_budget() || limits.has_token_limit();
+            let counts_tokens = lane.tokens.is_some() || limits.as_ref().is_some_and(has_windows);
+            TargetState { limits, slots, lane, counts_tokens, retries: state.retries.deployment(name) }
         });
-        let (tenants, targets) = (tenants.collect(), targets.collect());
+        let (tenants, targets) =
+            (policy.tenants().into_iter().filter_map(subject).collect(), targets.collect());
         let strategies = state.strategies.bind(policy.router());
         let is_sticky = policy.router().routes().any(|route| route.strategy == Strategy::Sticky);
-        Self { policy: Arc::new(policy), tenants, targets, strategies, is_sticky }
+        let narrow = state.limits.has_narrow_scopes();
+        Self { policy: Arc::new(policy), tenants, narrow, targets, strategies, is_sticky }
     }
 
     pub(crate) fn policy(&self) -> &Arc<Policy> {
         &self.policy
     }
 
-    pub(crate) fn limits(&self, tenant: &TenantId) -> Option<&Arc<TenantLimits>> {
+    /// Returns a tenant's scopes, as long as no more of a request is known.
+    pub(crate) fn subject(&self, tenant: &TenantId) -> Option<&Subject> {
         self.tenants.get(tenant)
+    }
+
+    /// Returns whether a request must be looked at for the limits of its key and model.
+    pub(crate) fn has_narrow_scopes(&self) -> bool {
+        self.narrow
     }
 
     /// Returns what the strategies remember of routes and deployments.

@@ -7,22 +7,20 @@ use gw_cache::CachedAnswer;
 use gw_routing::{AllAvailable, Live, RouteQuery, Selection};
 use gw_types::{
     BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord, FactsRecord,
-    GatewayError, LimiterVerdict, NormalizedRequest, Outcome, Residency, TenantId, TokenCount,
+    GatewayError, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
 };
 use smallvec::SmallVec;
 
 use crate::{
+    admission::{self, OUTPUT_BOUND, output_bound},
     attempts::{Attempts, Served},
     estimate,
-    flight::{Flight, stored},
+    flight::{Expected, Flight, stored},
     opening::Opened,
-    policy::{RoutePolicy, TenantPolicy},
+    policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
     reply::ReplyHead,
 };
-
-/// The output bound of a request that names none where neither its route nor its deployment says more, in tokens.
-const OUTPUT_BOUND: TokenCount = TokenCount::new(4_096);
 
 /// The beginning of a body that a conversation is recognised by, in bytes.
 const AFFINITY_BYTES: usize = 1_024;
@@ -38,7 +36,9 @@ pub(crate) enum Answered {
 struct Effective {
     classification: Classification,
     residency: SmallVec<[Residency; 2]>,
+    /// Whether money or tokens are limited for anyone whom the request concerns.
     limited: bool,
+    budgeted: bool,
 }
 
 /// Runs steps 1 to 8.
@@ -48,13 +48,14 @@ pub(crate) async fn serve(
 ) -> Result<Answered, GatewayError> {
     let effective = read_request(flight, request)?;
     // 2. Cheapest refusal first: a spent window needs no bucket, no route and no provider.
-    flight.limits.check_quota(flight.state.clock.utc())?;
+    admission::check_quota(flight)?;
     // 3. Before routing and before the cache: the rate limit protects the gateway too, and a hit is load. What is
     // taken here goes back on any refusal of gw's own up to step 7, because the guard is simply dropped.
-    admit(flight, request)?;
+    admission::admit(flight, request)?;
     // 4. Pure. The primary candidate must be known before the cache can be asked.
     let selection = route(flight, request, &effective)?;
-    let (_, route) = flight.policy.route(selection.route.unwrap_or_default()).clone();
+    let pinned = Arc::clone(&flight.policy);
+    let (route_name, route) = pinned.route(selection.route.unwrap_or_default());
     let primary = flight.policy.target(selection.chain[0]).clone();
     // 5. After routing: the same words at another deployment are another answer.
     let lookup = look_up(flight, request, route.cache.as_ref(), &primary, effective.classification).await;
@@ -70,21 +71,16 @@ pub(crate) async fn serve(
         ));
     }
     // 7. Everything that the call may take is reserved before it is made.
+    let counts_tokens = |index: &usize| flight.policy.target_state(*index).counts_tokens;
     let attempts = Attempts {
         request,
         chain: &selection.chain,
         max_attempts: if selection.last_resort { 1 } else { route.max_attempts.get() },
-        output_bound: effective.limited.then(|| output_bound(request, &route, &primary.deployment)),
+        is_bounded: effective.limited || selection.chain.iter().any(counts_tokens),
+        budgeted: effective.budgeted,
+        route,
     };
-    flight.output_bound = attempts.output_bound;
-    flight.held.slot = Some(flight.limits.slot()?);
-    if flight.limits.has_budget() {
-        let worst = attempts.worst_case(&primary.deployment);
-        flight.held.reservation = Some(flight.limits.reserve(worst, flight.state.clock.utc())?);
-    }
-    if let Some(facts) = &mut flight.record().facts {
-        facts.output_bound = attempts.output_bound;
-    }
+    take_limits(flight, &attempts, route_name, &primary.deployment).await?;
     // 8. Attempts against what is left of the deadline.
     flight.state.retries.ratio().request();
     let served = attempts.run(flight).await?;
@@ -95,17 +91,51 @@ pub(crate) async fn serve(
     })
 }
 
+/// Step 7. What is taken before a later part refuses goes back when the flight ends.
+async fn take_limits(
+    flight: &mut Flight,
+    attempts: &Attempts<'_>,
+    route: &RouteName,
+    primary: &gw_types::Deployment,
+) -> Result<(), GatewayError> {
+    let bound = attempts.is_bounded.then(|| output_bound(attempts.request, attempts.route, primary));
+    let input = admission::expect_at(flight, attempts.request, attempts.chain[0]);
+    flight.output_bound = bound;
+    if let Some(facts) = &mut flight.record().facts {
+        facts.output_bound = bound;
+    }
+    if let Some(bound) = bound {
+        admission::expect_output(flight, attempts.request, (route, attempts.route), bound);
+    }
+    admission::adjust_tokens(flight)?;
+    let slot = admission::take_slot(flight, primary.timing.min_attempt).await;
+    slot.map_err(|error| admission::turned_away(flight, error))?;
+    if attempts.budgeted {
+        admission::reserve(flight, attempts.worth(flight, attempts.chain[0], input))?;
+    }
+    Ok(())
+}
+
 /// Step 1, and what the request says about itself. A request may tighten what its tenant begins with, never loosen it.
 fn read_request(flight: &mut Flight, request: &NormalizedRequest) -> Result<Effective, GatewayError> {
     let policy = Arc::clone(&flight.policy);
     let tenant = policy
         .tenant(&flight.record().tenant.clone())
         .cloned()
-        .unwrap_or(TenantPolicy { default_classification: Classification::Restricted, residency: None });
+        .unwrap_or_else(|| TenantPolicy::new(Classification::Restricted));
     let context = &request.context;
     let deadline = context.deadline.unwrap_or_else(|| policy.default_deadline());
-    flight.estimated_input = estimate::input(&request.facts);
-    let limited = flight.limits.has_budget() || flight.limits.has_token_limit();
+    admission::resolve_subject(flight, &request.facts.model);
+    let (budgeted, has_token_limit) = (flight.subject.has_budget(), flight.subject.has_token_limit());
+    let raw_anywhere = estimate::raw_input(&request.facts, &TokenFacts::default());
+    flight.expected = Expected {
+        raw_anywhere,
+        input: raw_anywhere.rounded_up(),
+        choices: request.facts.choices,
+        is_text_alone: estimate::is_text_alone(&request.facts),
+        has_token_limit,
+        ..Expected::default()
+    };
     let classification = context.classification.unwrap_or(tenant.default_classification);
     let residency: SmallVec<[Residency; 2]> =
         tenant.residency.iter().chain(&context.residency).cloned().collect();
@@ -133,7 +163,7 @@ fn read_request(flight: &mut Flight, request: &NormalizedRequest) -> Result<Effe
         )
         .with_param("x-gw-residency"));
     }
-    Ok(Effective { classification, residency, limited })
+    Ok(Effective { classification, residency, limited: budgeted || has_token_limit, budgeted })
 }
 
 fn record_request(
@@ -143,7 +173,7 @@ fn record_request(
     residency: &[Residency],
     deadline: Duration,
 ) {
-    let estimated_input = flight.estimated_input;
+    let estimated_input = flight.expected.input;
     let (facts, context) = (&request.facts, &request.context);
     let record = flight.record();
     record.client_request_id.clone_from(&context.client_request_id);
@@ -165,6 +195,8 @@ fn record_request(
         audio: facts.audio,
         choices: facts.choices,
         estimated_input,
+        calibrated_input: None,
+        estimated_output: None,
         requested_output: facts.output.map(|output| output.tokens),
         output_bound: None,
         side_effecting: context.side_effecting,
@@ -172,25 +204,6 @@ fn record_request(
         deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
         user: facts.user.clone(),
     });
-}
-
-/// Step 3.
-fn admit(flight: &mut Flight, request: &NormalizedRequest) -> Result<(), GatewayError> {
-    let output = request.facts.output.map_or(flight.policy.unnamed_output(), |output| output.tokens);
-    let tokens = flight.estimated_input.saturating_add(times(output, request.facts.choices));
-    match flight.limits.admit(tokens, flight.now()) {
-        Ok(admission) => {
-            flight.held.admission = Some(admission);
-            flight.record().decision.limiter =
-                Some(LimiterVerdict { admitted: true, refused_by: Vec::new() });
-            Ok(())
-        }
-        Err(refusal) => {
-            let refused_by = refusal.refused_by.iter().map(|limit| BoundedText::new(limit)).collect();
-            flight.record().decision.limiter = Some(LimiterVerdict { admitted: false, refused_by });
-            Err(refusal.error)
-        }
-    }
 }
 
 /// Step 4.
@@ -203,22 +216,28 @@ fn route(
     let facts = &request.facts;
     let tenant = flight.record().tenant.clone();
     let share_key = facts.user.as_ref().map_or(flight.id().as_str(), BoundedText::as_str);
+    let metadata = request.context.metadata.pairs();
     let query = RouteQuery {
+        metadata: &metadata,
         task_class: request.context.task_class.as_ref(),
         residency: &effective.residency,
         needs: facts.needs,
         input_tokens_at_least: estimate::input_at_least(facts),
         output_tokens: facts.output.map(|output| output.tokens),
-        budgeted: flight.limits.has_budget(),
+        budgeted: effective.budgeted,
         audio: facts.audio,
         images: facts.images > 0,
-        input_tokens_estimate: flight.estimated_input,
+        input_tokens_estimate: flight.expected.raw_anywhere.rounded_up(),
         stream: facts.stream,
         share_key: Some(share_key),
         affinity: policy.is_sticky().then(|| affinity(&tenant, &request.body)),
         ..RouteQuery::new(&facts.model, &tenant, effective.classification)
     };
-    let selection = select(flight, request, &query);
+    let mut selection = select(flight, request, &query);
+    if request.context.pinned {
+        // What the request goes on from lives at the primary; every other could only say that it does not know it.
+        selection.chain.truncate(1);
+    }
     let record = flight.record();
     record.decision.exclusions = selection
         .exclusions
@@ -230,7 +249,9 @@ fn route(
         })
         .collect();
     let Some(index) = selection.route.filter(|_| !selection.chain.is_empty()) else {
-        return Err(if selection.model_known {
+        return Err(if selection.refused.is_some() {
+            GatewayError::new(ErrorKind::PolicyViolation, "such requests are declared refused")
+        } else if selection.model_known {
             GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment may answer this request")
         } else {
             GatewayError::new(
@@ -259,7 +280,7 @@ fn select(flight: &Flight, request: &NormalizedRequest, query: &RouteQuery<'_>) 
         let deployment = &policy.target(target).deployment;
         let named = request.facts.output.map(|output| output.tokens);
         let bound = named.or(deployment.max_output_tokens).unwrap_or(OUTPUT_BOUND);
-        estimate::worst_case(&request.facts, bound, deployment)
+        estimate::worst_case(&request.facts, &policy.deployment_policy(target).tokens, bound, deployment)
     };
     policy.router().select(
         query,
@@ -277,19 +298,6 @@ fn select(flight: &Flight, request: &NormalizedRequest, query: &RouteQuery<'_>) 
 /// Returns what a conversation is recognised by: its tenant and the beginning of its body, which later turns repeat.
 fn affinity(tenant: &TenantId, body: &[u8]) -> u64 {
     FixedState::default().hash_one((tenant, &body[..body.len().min(AFFINITY_BYTES)]))
-}
-
-/// Returns the output bound to send where a limit applies, so that one request cannot take a whole budget.
-fn output_bound(
-    request: &NormalizedRequest,
-    route: &RoutePolicy,
-    primary: &gw_types::Deployment,
-) -> TokenCount {
-    let unnamed = || {
-        let bound = route.default_max_output_tokens.unwrap_or(OUTPUT_BOUND);
-        primary.max_output_tokens.map_or(bound, |largest| bound.min(largest))
-    };
-    request.facts.output.map_or_else(unnamed, |output| output.tokens)
 }
 
 fn hit(flight: &mut Flight, answer: Arc<CachedAnswer>, completion: Option<Arc<Completion>>) -> Answered {
@@ -340,9 +348,4 @@ pub(crate) async fn finish(mut flight: Flight) -> ReplyHead {
     head.refresh(&flight);
     stored(receipt).await;
     head
-}
-
-/// Returns the bound of all answers together.
-pub(crate) fn times(bound: TokenCount, choices: u32) -> TokenCount {
-    TokenCount::new(bound.get().saturating_mul(u64::from(choices.max(1))))
 }

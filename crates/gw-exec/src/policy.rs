@@ -4,10 +4,11 @@ use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use foldhash::fast::FixedState;
 use gw_cache::CachePolicy;
+use gw_limits::{Priority, Rate, Vocabulary};
 use gw_routing::{Router, RoutingConfig, RoutingError};
 use gw_types::{
-    Adapter, BoundedText, Classification, Deployment, DeploymentName, ModelName, Residency, RouteName,
-    TenantId, TokenCount,
+    Adapter, BoundedText, Classification, Deployment, DeploymentName, KeyName, ModelName, Residency,
+    RouteName, TenantId, TokenCount,
 };
 
 /// A deployment and the adapter that calls it.
@@ -45,6 +46,80 @@ pub struct TenantPolicy {
     pub default_classification: Classification,
     /// The group of regions that always holds; a request may demand another one beside it.
     pub residency: Option<Residency>,
+    /// How its requests wait for a slot.
+    pub queue: QueuePolicy,
+    /// Keys whose requests wait in another way.
+    pub keys: Vec<(KeyName, QueuePolicy)>,
+}
+
+impl TenantPolicy {
+    /// Returns the policy of a tenant that says no more than a classification: nobody waits.
+    pub fn new(default_classification: Classification) -> Self {
+        Self { default_classification, residency: None, queue: QueuePolicy::default(), keys: Vec::new() }
+    }
+
+    pub(crate) fn queue(&self, key: &KeyName) -> QueuePolicy {
+        let own = self.keys.iter().find(|(name, _)| name == key);
+        own.map_or(self.queue, |(_, queue)| *queue)
+    }
+}
+
+/// How requests wait for a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePolicy {
+    /// Requests of the tenant in one priority class that may wait; with 0, the default, what is over the cap is refused
+    /// at once.
+    pub max_queue: u32,
+    /// The tenant's share against others that wait; 1 by default.
+    pub weight: NonZeroU32,
+    /// The class.
+    pub priority: Priority,
+}
+
+impl Default for QueuePolicy {
+    fn default() -> Self {
+        Self { max_queue: 0, weight: NonZeroU32::MIN, priority: Priority::Normal }
+    }
+}
+
+/// How a deployment's calls are paced and its tokens counted. By default nothing is limited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeploymentPolicy {
+    /// The pace of its calls, one after another without a burst. `None`: none.
+    pub requests_per_second: Option<Rate>,
+    /// Tokens of all its calls in flight together, input and output bound. `None`: no limit; 0 refuses everything.
+    pub in_flight_tokens: Option<TokenCount>,
+    /// How its tokens are estimated before any answer has shown it.
+    pub tokens: TokenFacts,
+}
+
+/// What is known of how a deployment counts tokens; corrected by what its answers report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenFacts {
+    /// The family of its tokenizer.
+    pub vocabulary: Vocabulary,
+    /// Tokens that its template adds to each message; 4 by default.
+    pub per_message: TokenCount,
+    /// Tokens that its template adds to a request; 3 by default.
+    pub per_request: TokenCount,
+    /// The most tokens that it makes of one image; by default 1.5 times the largest formula known.
+    pub per_image: TokenCount,
+}
+
+impl TokenFacts {
+    /// 1.5 times 1,536 patches at 2.46 tokens.
+    const IMAGE: TokenCount = TokenCount::new(5_668);
+}
+
+impl Default for TokenFacts {
+    fn default() -> Self {
+        Self {
+            vocabulary: Vocabulary::default(),
+            per_message: TokenCount::new(4),
+            per_request: TokenCount::new(3),
+            per_image: Self::IMAGE,
+        }
+    }
 }
 
 /// What a policy is made of.
@@ -56,6 +131,8 @@ pub struct PolicyConfig {
     pub routing: RoutingConfig,
     /// Every deployment.
     pub targets: Vec<Target>,
+    /// How deployments are paced and count tokens, by their names; those that are not named: by default.
+    pub deployments: Vec<(DeploymentName, DeploymentPolicy)>,
     /// What each route decides beside the chain, by its name.
     pub routes: Vec<(RouteName, RoutePolicy)>,
     /// Every tenant.
@@ -72,6 +149,8 @@ pub struct Policy {
     digest: BoundedText,
     router: Router,
     targets: Vec<Target>,
+    /// As many as targets, in their order.
+    deployments: Vec<DeploymentPolicy>,
     routes: Vec<(RouteName, RoutePolicy)>,
     tenants: HashMap<TenantId, TenantPolicy, FixedState>,
     residencies: Vec<Residency>,
@@ -98,6 +177,10 @@ impl Policy {
             .routes()
             .map(|route| (route.name.clone(), by_name.remove(&route.name).unwrap_or_default()))
             .collect();
+        let mut by_name: HashMap<DeploymentName, DeploymentPolicy, FixedState> =
+            config.deployments.into_iter().collect();
+        let policy_of = |target: &Target| by_name.remove(&target.deployment.name).unwrap_or_default();
+        let deployments_in_order = config.targets.iter().map(policy_of).collect();
         let unnamed_output = routes
             .iter()
             .filter_map(|(_, route)| route.default_max_output_tokens)
@@ -107,6 +190,7 @@ impl Policy {
             digest: config.digest,
             router,
             targets: config.targets,
+            deployments: deployments_in_order,
             routes,
             tenants: config.tenants.into_iter().collect(),
             residencies,
@@ -143,12 +227,21 @@ impl Policy {
         self.targets.iter().any(|target| target.deployment.name == *name)
     }
 
+    /// Returns whether some route, or what is declared refused, goes by a request's metadata: only then need it be read.
+    pub fn reads_metadata(&self) -> bool {
+        self.router.reads_metadata()
+    }
+
     pub(crate) fn router(&self) -> &Router {
         &self.router
     }
 
     pub(crate) fn target(&self, index: usize) -> &Target {
         &self.targets[index]
+    }
+
+    pub(crate) fn deployment_policy(&self, index: usize) -> &DeploymentPolicy {
+        &self.deployments[index]
     }
 
     pub(crate) fn route(&self, index: usize) -> &(RouteName, RoutePolicy) {

@@ -18,9 +18,10 @@ use gw_types::{
 
 use crate::{
     attempts::deadline_passed,
-    estimate,
-    flight::{Flight, Progress},
+    estimate::Relayed,
+    flight::Flight,
     opening::Opened,
+    progress::Progress,
     remember::{COLLECTED_BYTES_MAX, CacheWrite, Remembered},
 };
 
@@ -31,7 +32,10 @@ pub enum RelayItem {
     /// The answer is complete; the dialect's final marker is due.
     Done,
     /// The answer was ended at the reserved cap; a finish reason `length` and the final marker are due.
-    Capped,
+    Capped {
+        /// The output that was charged: the cap.
+        output: TokenCount,
+    },
     /// The answer broke off; the dialect's error event is due, and no final marker.
     Failed(GatewayError),
 }
@@ -41,7 +45,7 @@ impl std::fmt::Debug for RelayItem {
         match self {
             Self::Bytes(bytes) => write!(f, "Bytes([{} bytes redacted])", bytes.len()),
             Self::Done => f.write_str("Done"),
-            Self::Capped => f.write_str("Capped"),
+            Self::Capped { output } => write!(f, "Capped({output})"),
             Self::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
         }
     }
@@ -132,8 +136,10 @@ impl Relay {
             self.fail(error);
         } else if item.facts.terminal {
             self.complete();
-        } else if self.is_over_the_cap() {
-            self.end(Outcome::Capped, RelayItem::Capped);
+        } else if self.is_over_the_cap(&item.facts) {
+            // What is beyond the cap is neither delivered nor charged.
+            self.end(Outcome::Capped, RelayItem::Capped { output: self.cap.unwrap_or_default() });
+            return None;
         }
         (!item.raw.is_empty()).then_some(RelayItem::Bytes(item.raw))
     }
@@ -144,14 +150,16 @@ impl Relay {
             self.pace.progress = flight.now();
         }
         if let Progress::Called { target, .. } = flight.progress {
-            flight.progress = Progress::Streaming { target, frames: 0, bytes: 0, usage: None };
+            flight.progress = Progress::Streaming { target, relayed: Relayed::default(), usage: None };
         }
-        if let Progress::Streaming { frames, bytes, usage, .. } = &mut flight.progress {
-            *frames += u64::from(facts.content_frames);
-            *bytes += u64::from(facts.content_bytes);
+        let scale = flight.expected.scale;
+        if let Progress::Streaming { relayed, usage, .. } = &mut flight.progress {
+            relayed.push(facts.content_frames, facts.content_bytes);
             if facts.usage.is_some() {
                 usage.clone_from(&facts.usage);
             }
+            let passed = relayed.tokens(scale);
+            flight.charge_output(passed, false);
         }
         self.facts.content_bytes += u64::from(facts.content_bytes);
         self.facts.tool_calls |= facts.tool_calls;
@@ -162,14 +170,13 @@ impl Relay {
         }
     }
 
-    /// Says whether more has certainly been relayed than was reserved: a provider that ignores its bound.
-    fn is_over_the_cap(&self) -> bool {
-        match (&self.cap, self.flight.as_ref().map(|flight| &flight.progress)) {
-            (Some(cap), Some(Progress::Streaming { frames, bytes, .. })) => {
-                estimate::output_at_least(*frames, *bytes) > *cap
-            }
-            (Some(_) | None, _) => false,
-        }
+    /// Says whether the provider has certainly sent more than was reserved, and goes on: it ignores its bound.
+    fn is_over_the_cap(&self, facts: &FrameFacts) -> bool {
+        let (Some(cap), Some(flight)) = (self.cap, &self.flight) else { return false };
+        let Progress::Streaming { relayed, usage, .. } = &flight.progress else { return false };
+        let counted = || relayed.tokens_at_least(flight.expected.scale);
+        let passed = usage.as_ref().map_or_else(counted, |usage| usage.output_total());
+        facts.finish.is_none() && passed > cap
     }
 
     fn complete(&mut self) {
@@ -205,7 +212,7 @@ impl Relay {
         self.held.clear();
         let error = match &item {
             RelayItem::Failed(error) => Some(error),
-            RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped => None,
+            RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped { .. } => None,
         };
         let receipt = self.flight.take().map(|mut flight| flight.close(outcome, error));
         self.ending = Some(Ending { receipt, item });

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use gw_cache::{ExactCache, SemanticCache};
-use gw_limits::Limits;
+use gw_limits::{Estimator, Limits};
 use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
-use crate::budget::RetryBudgets;
+use crate::{budget::RetryBudgets, lanes::Lanes};
 
 /// What a gateway's state is made of.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) retries: RetryBudgets,
+    pub(crate) lanes: Lanes,
+    pub(crate) estimator: Estimator,
     pub(crate) strategies: StrategyState,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
@@ -56,6 +58,8 @@ impl State {
             random: config.random,
             ids: config.ids,
             retries: RetryBudgets::default(),
+            lanes: Lanes::default(),
+            estimator: Estimator::new(),
             strategies: StrategyState::default(),
             codecs: config.codecs,
         }

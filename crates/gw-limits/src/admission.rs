@@ -2,7 +2,7 @@
 
 use gw_types::{MonoTime, TokenCount};
 
-use crate::{Subject, rates::Refused};
+use crate::{ScopeRefusal, Subject, rates::Refused};
 
 /// Which rates refused, by the place of their scope.
 pub(crate) type RateRefusals = Vec<(usize, Refused)>;
@@ -41,6 +41,28 @@ impl Admission {
         for (at, node) in self.subject.nodes().enumerate() {
             if taken.tokens >> at & 1 == 1 {
                 node.lock().rates.settle_tokens(taken.amount, actual.get(), now);
+            }
+        }
+    }
+
+    /// Takes other tokens in the place of those that were taken, now that more is known of the request.
+    ///
+    /// # Errors
+    /// [`ScopeRefusal`] names every limit that does not hold so many; everything has gone back.
+    pub fn adjust(mut self, tokens: TokenCount, now: MonoTime) -> Result<Self, ScopeRefusal> {
+        let Some(mut taken) = self.taken.filter(|taken| taken.amount != tokens.get()) else {
+            return Ok(self);
+        };
+        let replaced = self.subject.replace_tokens(taken, tokens.get(), now);
+        taken.amount = tokens.get();
+        match replaced {
+            Ok(()) => {
+                self.taken = Some(taken);
+                Ok(self)
+            }
+            Err(refused) => {
+                self.taken = Some(Taken { tokens: 0, ..taken });
+                Err(ScopeRefusal::by_rates(&self.subject, &refused, now))
             }
         }
     }

@@ -10,6 +10,8 @@ use gw_types::MonoTime;
 use crate::BucketSnapshot;
 
 const NANOS_PER_MINUTE: NonZeroU64 = NonZeroU64::new(60_000_000_000).expect("a minute is not zero");
+const NANOS_PER_THOUSAND_SECONDS: NonZeroU64 =
+    NonZeroU64::new(1_000_000_000_000).expect("a thousand seconds are not zero");
 
 /// How fast a bucket fills: `p` tokens every `q` nanoseconds, as a ratio of integers.
 ///
@@ -24,6 +26,11 @@ impl Rate {
     /// Returns `tokens` every `period_ns` nanoseconds.
     pub const fn new(tokens: NonZeroU64, period_ns: NonZeroU64) -> Self {
         Self { tokens, period_ns }
+    }
+
+    /// Returns so many thousandths of a token a second: 2500 are five in two seconds.
+    pub const fn milli_per_second(milli: NonZeroU64) -> Self {
+        Self::new(milli, NANOS_PER_THOUSAND_SECONDS)
     }
 
     /// Returns `tokens` a minute.

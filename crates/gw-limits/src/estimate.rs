@@ -8,7 +8,7 @@ mod tests;
 
 use gw_types::{DeploymentName, RouteName, TaskClass, TenantId, TokenCount};
 
-pub use self::classes::{MilliTokens, TextClasses, Vocabulary};
+pub use self::classes::{MilliTokens, Vocabulary};
 use self::{
     cells::Cells,
     sketch::{Ewma, Quantile},
@@ -27,6 +27,7 @@ const OUTPUT_QUANTILE: f64 = 0.9;
 const RATIO_MAX: f64 = 1_000.0;
 /// Bytes of a token in the absence of evidence.
 const MILLI_PER_BYTE: u64 = 250;
+const NANO_PER_BYTE: u64 = 1_000_000 * MILLI_PER_BYTE;
 
 /// Estimates tokens and learns from answers.
 ///
@@ -46,8 +47,8 @@ pub struct Estimator {
 
 #[derive(Debug)]
 struct State {
-    /// `None` as tenant: all of them.
-    inputs: Cells<(DeploymentName, Option<TenantId>), Ratio>,
+    /// `None` as deployment or tenant: all of them.
+    inputs: Cells<(Option<DeploymentName>, Option<TenantId>), Ratio>,
     outputs: Cells<DeploymentName, Ratio>,
     lengths: Cells<LengthCell, Quantile>,
     accuracy: Accuracy,
@@ -76,6 +77,46 @@ pub struct InputEstimate {
     pub high: TokenCount,
     /// Whether at least 50 answers stand behind it; if not, a hard budget must reserve the bound.
     pub calibrated: bool,
+}
+
+/// Turns bytes of output into tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputScale {
+    /// Billionths of a token.
+    nano_per_byte: u64,
+    is_calibrated: bool,
+}
+
+impl Default for OutputScale {
+    /// Returns what holds without evidence: four bytes a token.
+    fn default() -> Self {
+        Self { nano_per_byte: NANO_PER_BYTE, is_calibrated: false }
+    }
+}
+
+impl OutputScale {
+    /// Returns the likely tokens: to the nearest thousandth, so that what was learnt from gives the same again, and then
+    /// rounded up.
+    pub fn tokens(self, bytes: u64) -> TokenCount {
+        let milli = (self.nano(bytes) + 500_000) / 1_000_000;
+        TokenCount::new(u64::try_from(milli.div_ceil(1_000)).unwrap_or(u64::MAX))
+    }
+
+    /// Returns tokens that so many bytes certainly are: half of the likely ones, because hardly any answer has twice as
+    /// many bytes a token as others of its deployment.
+    pub fn tokens_at_least(self, bytes: u64) -> TokenCount {
+        TokenCount::new(u64::try_from(self.nano(bytes) / 2_000_000_000).unwrap_or(u64::MAX))
+    }
+
+    fn nano(self, bytes: u64) -> u128 {
+        u128::from(bytes) * u128::from(self.nano_per_byte)
+    }
+
+    /// Returns by how many quarters of another count the likely tokens may differ from it and say the same: five with
+    /// evidence, eight without.
+    pub const fn noise_quarters(self) -> u64 {
+        if self.is_calibrated { 5 } else { 8 }
+    }
 }
 
 /// How good the estimates were.
@@ -113,10 +154,10 @@ impl Estimator {
     }
 
     /// Returns the tokens of an input whose uncalibrated estimate is `raw`, and which certainly has no more than
-    /// `bound`.
+    /// `bound`. Without a deployment: as long as it is not known which one will answer.
     pub fn input_estimate(
         &self,
-        deployment: &DeploymentName,
+        deployment: Option<&DeploymentName>,
         tenant: &TenantId,
         raw: MilliTokens,
         bound: TokenCount,
@@ -124,11 +165,12 @@ impl Estimator {
         self.state.lock().input_estimate(deployment, tenant, raw, bound)
     }
 
-    /// Learns that an input estimated at `raw` was `actual` tokens, as its provider reports. Figures that can be no
-    /// evidence (nothing, or a thousand times the estimate) are passed over.
+    /// Learns that an input estimated at `raw` was `actual` tokens, as its provider reports; without a deployment, for
+    /// estimates that name none. Figures that can be no evidence (nothing, or a thousand times the estimate) are passed
+    /// over.
     pub fn observe_input(
         &self,
-        deployment: &DeploymentName,
+        deployment: Option<&DeploymentName>,
         tenant: &TenantId,
         raw: MilliTokens,
         actual: TokenCount,
@@ -136,22 +178,26 @@ impl Estimator {
         let Some(ratio) = ratio(raw, actual) else { return };
         let mut state = self.state.lock();
         let before = state.input_estimate(deployment, tenant, raw, TokenCount::new(u64::MAX));
-        state.note_input(before, actual);
+        if deployment.is_some() {
+            state.note_input(before, actual);
+        }
         for tenant in [Some(tenant.clone()), None] {
-            state.inputs.touch(&(deployment.clone(), tenant), Ratio::new).observe(ratio);
+            state.inputs.touch(&(deployment.cloned(), tenant), Ratio::new).observe(ratio);
         }
     }
 
     /// Returns the length that nine of ten answers of this kind do not pass; `None` before there is evidence.
     ///
-    /// For token windows: reserve the smaller of it and of the output bound. A hard budget reserves the bound.
+    /// For token windows: reserve the smaller of it and of the output bound. A hard budget reserves the bound. Without
+    /// a route: as long as it is not known.
     pub fn reserve_quantile(
         &self,
         tenant: &TenantId,
-        route: &RouteName,
+        route: Option<&RouteName>,
         task_class: Option<&TaskClass>,
     ) -> Option<TokenCount> {
         let state = self.state.lock();
+        let Some(route) = route else { return state.length(&LengthCell::All) };
         let cells = length_cells(tenant, route, task_class);
         cells.iter().find_map(|cell| state.length(cell))
     }
@@ -177,9 +223,18 @@ impl Estimator {
 
     /// Returns the likely tokens of so many bytes of a deployment's output, for a stream whose usage is not known yet.
     pub fn output_estimate(&self, deployment: &DeploymentName, bytes: u64) -> TokenCount {
+        self.output_scale(deployment).tokens(bytes)
+    }
+
+    /// Returns what turns bytes of a deployment's output into tokens, as known now: for a stream that counts every piece
+    /// and must not take a lock for each.
+    pub fn output_scale(&self, deployment: &DeploymentName) -> OutputScale {
         let state = self.state.lock();
-        let mean = state.outputs.get(deployment).filter(|ratio| ratio.is_known()).map_or(1.0, Ratio::mean);
-        scaled(bytes_to_milli(bytes), mean).rounded_up()
+        let known = state.outputs.get(deployment).filter(|ratio| ratio.is_known());
+        known.map_or_else(OutputScale::default, |ratio| OutputScale {
+            nano_per_byte: scaled(MilliTokens::new(NANO_PER_BYTE), ratio.mean()).get(),
+            is_calibrated: true,
+        })
     }
 
     /// Learns how many tokens so many bytes of output were.
@@ -199,12 +254,12 @@ impl Estimator {
 impl State {
     fn input_estimate(
         &self,
-        deployment: &DeploymentName,
+        deployment: Option<&DeploymentName>,
         tenant: &TenantId,
         raw: MilliTokens,
         bound: TokenCount,
     ) -> InputEstimate {
-        let cell = |tenant| self.inputs.get(&(deployment.clone(), tenant)).filter(|ratio| ratio.is_known());
+        let cell = |tenant| self.inputs.get(&(deployment.cloned(), tenant)).filter(|ratio| ratio.is_known());
         let known = cell(Some(tenant.clone())).or_else(|| cell(None));
         let (mean, high) = known.map_or((1.0, 1.0), |ratio| (ratio.mean(), ratio.high()));
         let within = |milli: MilliTokens| milli.rounded_up().max(TokenCount::new(1)).min(bound);

@@ -6,8 +6,8 @@ use gw_types::{DeploymentName, Money, MonoTime, TenantId, UtcTime};
 use parking_lot::RwLock;
 
 use crate::{
-    DeploymentSlots, InvalidLimits, InvalidScopes, LimitsConfig, QuotaWindow, Scope, ScopesConfig, Subject,
-    SubjectIds, TenantLimits,
+    DeploymentSlots, InvalidLimits, InvalidScopes, LimitsConfig, PoolSnapshot, QuotaWindow, Scope,
+    ScopesConfig, Subject, SubjectIds, TenantLimits,
     config::ValidLimits,
     queue::Pool,
     registry::{ChainKey, Map, Registry},
@@ -125,6 +125,16 @@ impl Limits {
         }
         chains.insert(key, subject.clone());
         Some(subject)
+    }
+
+    /// Returns whether any key or model has limits of its own: if not, a tenant has one subject for all its requests.
+    pub fn has_narrow_scopes(&self) -> bool {
+        self.registry.read().has_narrow_scopes()
+    }
+
+    /// Returns the pool of slots and its queue.
+    pub fn pool(&self) -> PoolSnapshot {
+        self.pool.snapshot()
     }
 
     /// Returns the tenant's limits.

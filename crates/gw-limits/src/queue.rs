@@ -115,6 +115,17 @@ enum Phase {
     Late,
 }
 
+/// The pool of slots and its queue, read at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSnapshot {
+    /// Slots that no tenant has reserved.
+    pub shared: u32,
+    /// Shared slots in use.
+    pub shared_in_use: u32,
+    /// Requests that wait for a slot.
+    pub waiting: usize,
+}
+
 /// How fast waiters get their turns, from the intervals between turns while others wait.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
@@ -129,6 +140,11 @@ type Wakers = SmallVec<[Waker; 2]>;
 impl Pool {
     pub(crate) fn new() -> Self {
         Self { shared: Gauge::new(0), waiting: AtomicUsize::new(0), queue: Mutex::new(Queue::default()) }
+    }
+
+    pub(crate) fn snapshot(&self) -> PoolSnapshot {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        PoolSnapshot { shared: self.shared.limit(), shared_in_use: self.shared.in_use(), waiting }
     }
 
     /// Hands what a subject gave back to those who wait.
@@ -337,7 +353,9 @@ impl Subject {
 
     /// Charges the tenant for output that it has got, so that its later requests wait for others accordingly.
     pub fn charge_output(&self, priority: Priority, weight: NonZeroU32, tokens: TokenCount) {
-        if let (Some(pool), Some(tenant)) = (self.pool(), self.tenant()) {
+        // Counters order those who wait. While nobody does there is nothing to keep in order, and no lock to take.
+        let waited_for = self.pool().filter(|pool| pool.waiting.load(Ordering::Relaxed) > 0);
+        if let (Some(pool), Some(tenant)) = (waited_for, self.tenant()) {
             pool.charge(&(priority, tenant.clone()), tokens.get().saturating_mul(OUTPUT_WEIGHT), weight);
         }
     }

@@ -9,7 +9,7 @@ use gw_errors::{ErrorKind, GatewayError};
 use gw_types::{Money, UtcTime};
 use smallvec::SmallVec;
 
-use crate::{QuotaConfig, QuotaSnapshot, QuotaWindow, config::names};
+use crate::{BudgetEstimate, QuotaConfig, QuotaSnapshot, QuotaWindow, config::names};
 
 /// How many calendar windows are kept: the current one and those before it whose requests may still be in flight.
 ///
@@ -76,6 +76,10 @@ impl Quota {
 
     pub(crate) const fn has_budget(&self) -> bool {
         self.rule.is_some()
+    }
+
+    pub(crate) fn estimate(&self) -> BudgetEstimate {
+        self.rule.as_ref().map_or(BudgetEstimate::Bound, |rule| rule.estimate)
     }
 
     pub(crate) const fn rule(&self) -> Option<&QuotaConfig> {

@@ -40,6 +40,10 @@ impl Rates {
         set(&mut self.tokens, limits.tokens, now);
     }
 
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.requests.is_some() || self.tokens.is_some()
+    }
+
     pub(crate) const fn has_token_limit(&self) -> bool {
         self.tokens.is_some()
     }
@@ -68,6 +72,13 @@ impl Rates {
         if let Some(bucket) = &mut self.requests {
             bucket.give_back(1);
         }
+    }
+
+    /// Says whether `tokens` tokens are there, and takes nothing.
+    pub(crate) fn check_tokens(&mut self, tokens: u64, now: MonoTime) -> Result<Checked, Refused> {
+        let next = self.tokens.as_mut().map(|bucket| bucket.check(tokens, now)).transpose();
+        next.map(|tokens| Checked { requests: None, tokens })
+            .map_err(|denied| Refused { requests: None, tokens: Some(denied) })
     }
 
     pub(crate) fn give_back_tokens(&mut self, tokens: u64) {

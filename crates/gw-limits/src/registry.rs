@@ -64,6 +64,10 @@ impl Registry {
         })
     }
 
+    pub(crate) fn has_narrow_scopes(&self) -> bool {
+        !self.keys.is_empty() || !self.models.is_empty()
+    }
+
     /// Brings together the scopes of a combination.
     pub(crate) fn chain(&self, key: &ChainKey) -> Option<Subject> {
         let mut nodes = PerScope::new();

@@ -4,17 +4,53 @@ use gw_errors::GatewayError;
 use gw_types::{Money, UtcTime};
 use smallvec::SmallVec;
 
-use crate::{Subject, quota::PeriodKey, refusal::ScopeRefusal, subject::SCOPES_MAX};
+use crate::{BudgetEstimate, Subject, quota::PeriodKey, refusal::ScopeRefusal, subject::SCOPES_MAX};
 
 /// Caps on money of one request that need no allocation.
 const HOLDS_INLINE: usize = 8;
 
-/// Where money is held: the place of the scope, that of its cap, and the period.
+/// What a request may cost, as each kind of cap reserves it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Worth {
+    /// The most that it can cost.
+    pub bound: Money,
+    /// What it will hardly ever cost more than; at most the bound, and the bound as long as that is not known.
+    pub calibrated: Money,
+}
+
+impl Worth {
+    /// Returns the sums.
+    #[must_use]
+    pub const fn plus(self, money: Money) -> Self {
+        Self { bound: self.bound.saturating_add(money), calibrated: self.calibrated.saturating_add(money) }
+    }
+
+    /// Returns what a cap reserves.
+    pub(crate) const fn by(self, estimate: BudgetEstimate) -> Money {
+        match estimate {
+            BudgetEstimate::Bound => self.bound,
+            BudgetEstimate::Calibrated => self.calibrated,
+        }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self { bound: self.bound.max(other.bound), calibrated: self.calibrated.max(other.calibrated) }
+    }
+}
+
+impl From<Money> for Worth {
+    fn from(money: Money) -> Self {
+        Self { bound: money, calibrated: money }
+    }
+}
+
+/// Where money is held: the place of the scope, that of its cap, the period, and which amount.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
     pub(crate) node: u8,
     pub(crate) quota: u8,
     pub(crate) period: PeriodKey,
+    pub(crate) estimate: BudgetEstimate,
 }
 
 const _: () = assert!(SCOPES_MAX <= u8::MAX as usize, "a place fits into a byte");
@@ -28,7 +64,7 @@ const _: () = assert!(SCOPES_MAX <= u8::MAX as usize, "a place fits into a byte"
 #[derive(Debug)]
 pub struct Reservation {
     subject: Subject,
-    amount: Money,
+    worth: Worth,
     dispatched: bool,
     /// Whether it was committed or released; a drop then does nothing.
     settled: bool,
@@ -36,26 +72,34 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    pub(crate) fn new(subject: Subject, amount: Money, holds: SmallVec<[Hold; HOLDS_INLINE]>) -> Self {
-        Self { subject, amount, dispatched: false, settled: false, holds }
+    pub(crate) fn new(subject: Subject, worth: Worth, holds: SmallVec<[Hold; HOLDS_INLINE]>) -> Self {
+        Self { subject, worth, dispatched: false, settled: false, holds }
     }
 
-    /// Returns the amount held.
-    pub const fn amount(&self) -> Money {
-        self.amount
+    /// Returns the amount held: where caps hold different ones, the smallest, so that no cap has more overrun than is
+    /// reported against it.
+    pub fn amount(&self) -> Money {
+        let held = self.holds.iter().map(|hold| self.worth.by(hold.estimate)).min();
+        held.unwrap_or(self.worth.bound)
     }
 
-    /// Raises the amount, in the reservation's own windows; an amount that is not larger changes nothing.
+    /// Returns whether any cap holds the amount.
+    pub fn is_held(&self) -> bool {
+        !self.holds.is_empty()
+    }
+
+    /// Raises the amounts, in the reservation's own windows; one that is not larger changes nothing.
     ///
     /// # Errors
     /// `QuotaExceeded` if a window does not hold the difference; what was held stays held.
-    pub fn raise_to(&mut self, amount: Money, utc: UtcTime) -> Result<(), GatewayError> {
-        if amount <= self.amount {
+    pub fn raise_to(&mut self, worth: impl Into<Worth>, utc: UtcTime) -> Result<(), GatewayError> {
+        let worth = self.worth.max(worth.into());
+        if worth == self.worth {
             return Ok(());
         }
-        let raised = self.subject.raise(&self.holds, self.amount, amount, utc);
+        let raised = self.subject.raise(&self.holds, self.worth, worth, utc);
         raised.map_err(|refused| ScopeRefusal::by_budgets(&self.subject, &refused).error)?;
-        self.amount = amount;
+        self.worth = worth;
         Ok(())
     }
 
@@ -73,25 +117,25 @@ impl Reservation {
     ///
     /// The whole cost is spent, overrun included: it was billed.
     pub fn commit(mut self, actual: Money) -> Money {
-        self.settle(actual);
-        actual.saturating_sub(self.amount)
+        self.settle(Some(actual));
+        actual.saturating_sub(self.amount())
     }
 
     /// Gives everything back: it is proved that the provider did not process the call.
     pub fn release(mut self) {
-        self.settle(Money::ZERO);
+        self.settle(Some(Money::ZERO));
     }
 
-    fn settle(&mut self, spent: Money) {
+    /// Ends it; `None`: each cap spends what it holds.
+    fn settle(&mut self, spent: Option<Money>) {
         if !std::mem::replace(&mut self.settled, true) && !self.holds.is_empty() {
-            self.subject.settle(&self.holds, self.amount, spent);
+            self.subject.settle(&self.holds, self.worth, spent);
         }
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let spent = if self.dispatched { self.amount } else { Money::ZERO };
-        self.settle(spent);
+        self.settle(if self.dispatched { None } else { Some(Money::ZERO) });
     }
 }

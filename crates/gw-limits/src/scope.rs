@@ -31,6 +31,18 @@ pub enum Scope {
     Deployment(DeploymentName),
 }
 
+impl Scope {
+    /// Returns whether it is a tenant's own.
+    pub const fn is_tenant(&self) -> bool {
+        match self {
+            Self::Tenant(_) => true,
+            Self::Key(..) | Self::Organisation(_) | Self::Model(_) | Self::Global | Self::Deployment(_) => {
+                false
+            }
+        }
+    }
+}
+
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

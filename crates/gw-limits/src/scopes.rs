@@ -3,11 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU64,
-    time::Duration,
-};
+use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 
 use gw_types::{DeploymentName, KeyName, ModelName, Money, TenantId};
 use serde::{Deserialize, Deserializer};
@@ -47,6 +43,20 @@ pub struct QuotaConfig {
     pub limit: Money,
     /// The window.
     pub window: QuotaWindow,
+    /// What is reserved of it for a request.
+    #[serde(default)]
+    pub estimate: BudgetEstimate,
+}
+
+/// What a cap on money reserves for a request until it is known what it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetEstimate {
+    /// The most that it can cost: the cap is never passed.
+    #[default]
+    Bound,
+    /// What 99 of 100 have cost, as soon as enough answers were seen; before that the most. A miss is overrun.
+    Calibrated,
 }
 
 /// The window that a cap on money counts in.
@@ -79,7 +89,8 @@ fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
 
 impl From<BudgetConfig> for QuotaConfig {
     fn from(BudgetConfig { limit, window }: BudgetConfig) -> Self {
-        Self { limit, window: QuotaWindow::Calendar { window, zone: Zone::UTC } }
+        let window = QuotaWindow::Calendar { window, zone: Zone::UTC };
+        Self { limit, window, estimate: BudgetEstimate::Bound }
     }
 }
 
@@ -108,7 +119,7 @@ pub struct ScopesConfig {
 pub struct TenantScopeConfig {
     /// The organisation that the tenant belongs to.
     pub parent: Option<TenantId>,
-    /// Caps beside the tenant's `budget`; at most 3.
+    /// Caps beside the tenant's `budget`; at most 4 with that one.
     pub budgets: Vec<QuotaConfig>,
 }
 
@@ -242,8 +253,9 @@ impl ValidScopes {
         deployments: &[DeploymentName],
     ) -> Result<Self, Vec<InvalidScopes>> {
         let mut check = Check { valid: Self::default(), faults: Vec::new() };
-        let tenants: BTreeSet<_> = tenants.iter().map(|(tenant, _)| tenant).collect();
-        let known = |tenant: &TenantId| tenants.contains(tenant);
+        let first_budgets: BTreeMap<_, usize> =
+            tenants.iter().map(|(tenant, limits)| (tenant, usize::from(limits.budget.is_some()))).collect();
+        let known = |tenant: &TenantId| first_budgets.contains_key(tenant);
         for (tenant, key, limits) in &config.keys {
             let scope = Scope::Key(tenant.clone(), key.clone());
             check.needs(&scope, Scope::Tenant(tenant.clone()), known(tenant));
@@ -257,7 +269,8 @@ impl ValidScopes {
         for (tenant, place) in &config.tenants {
             let scope = Scope::Tenant(tenant.clone());
             check.needs(&scope, scope.clone(), known(tenant));
-            check.budgets(&scope, &place.budgets, QUOTAS_MAX - 1);
+            let first = first_budgets.get(tenant).copied().unwrap_or(0);
+            check.budgets(&scope, &place.budgets, QUOTAS_MAX - first);
             let organisations = check.above(&scope, place.parent.as_ref(), &parents);
             let membership = ValidMembership { budgets: place.budgets.clone(), organisations };
             if check.valid.tenants.insert(tenant.clone(), membership).is_some() {

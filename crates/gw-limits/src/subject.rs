@@ -6,7 +6,7 @@ use gw_types::{Money, MonoTime, TokenCount, UtcTime};
 use smallvec::SmallVec;
 
 use crate::{
-    Admission, DeploymentSlots, Reservation, Scope, ScopeRefusal, ScopeSnapshot, Slot,
+    Admission, BucketSnapshot, DeploymentSlots, Reservation, Scope, ScopeRefusal, ScopeSnapshot, Slot, Worth,
     admission::{RateRefusals, Taken},
     node::{Node, NodeState},
     queue::Pool,
@@ -60,6 +60,11 @@ impl Subject {
     #[must_use]
     pub fn at(&self, deployment: &Arc<DeploymentSlots>) -> Self {
         Self { chain: Arc::clone(&self.chain), deployment: Some(Arc::clone(deployment)) }
+    }
+
+    /// Returns the subject of a deployment alone: what its calls take beside what their callers take.
+    pub fn of_deployment(deployment: &Arc<DeploymentSlots>) -> Self {
+        Self { chain: Arc::from([]), deployment: Some(Arc::clone(deployment)) }
     }
 
     /// Returns the scopes, in lock order.
@@ -125,21 +130,46 @@ impl Subject {
         Ok(Admission::new(self.clone(), taken))
     }
 
-    /// Holds `amount` in the current window of every cap of every scope, or in none.
+    /// Gives back what was taken of tokens and takes `tokens` instead, in every scope; or only gives back.
+    pub(crate) fn replace_tokens(
+        &self,
+        taken: Taken,
+        tokens: u64,
+        now: MonoTime,
+    ) -> Result<(), RateRefusals> {
+        let mut states = self.lock();
+        let (mut checked, mut refused) = (PerScope::new(), RateRefusals::new());
+        for (at, state) in states.iter_mut().enumerate().filter(|(at, _)| taken.tokens >> at & 1 == 1) {
+            state.rates.give_back_tokens(taken.amount);
+            match state.rates.check_tokens(tokens, now) {
+                Ok(next) => checked.push((at, next)),
+                Err(denied) => refused.push((at, denied)),
+            }
+        }
+        if !refused.is_empty() {
+            return Err(refused);
+        }
+        for (at, next) in checked {
+            states[at].rates.consume(next);
+        }
+        Ok(())
+    }
+
+    /// Holds in the current window of every cap of every scope the amount that the cap asks for, or nothing in any.
     ///
     /// # Errors
     /// `QuotaExceeded`, naming every cap that refused, if spent + reserved + amount would pass its limit or spent has
     /// reached it. `retry_after` is the time until the last of them has room, or short where only requests in flight
     /// stand in the way; an amount above a limit has none and forbids a retry.
-    pub fn reserve(&self, amount: Money, utc: UtcTime) -> Result<Reservation, ScopeRefusal> {
-        self.hold(amount, utc).map_err(|refused| ScopeRefusal::by_budgets(self, &refused))
+    pub fn reserve(&self, worth: impl Into<Worth>, utc: UtcTime) -> Result<Reservation, ScopeRefusal> {
+        self.hold(worth.into(), utc).map_err(|refused| ScopeRefusal::by_budgets(self, &refused))
     }
 
-    pub(crate) fn hold(&self, amount: Money, utc: UtcTime) -> Result<Reservation, BudgetRefusals> {
+    pub(crate) fn hold(&self, worth: Worth, utc: UtcTime) -> Result<Reservation, BudgetRefusals> {
         let mut states = self.lock();
         let mut refused = BudgetRefusals::new();
         for (at, state) in states.iter_mut().enumerate() {
-            let no = |quota: &mut Quota| Some((at, quota.verdict(amount, utc).err()?));
+            let no = |quota: &mut Quota| Some((at, quota.verdict(worth.by(quota.estimate()), utc).err()?));
             refused.extend(state.quotas.iter_mut().filter_map(no));
         }
         if !refused.is_empty() {
@@ -148,25 +178,28 @@ impl Subject {
         let mut holds = SmallVec::new();
         for (node, state) in (0..).zip(states.iter_mut()) {
             for (quota, one) in (0..).zip(state.quotas.iter_mut()) {
-                holds.extend(one.hold(amount, utc).map(|period| Hold { node, quota, period }));
+                let estimate = one.estimate();
+                let period = one.hold(worth.by(estimate), utc);
+                holds.extend(period.map(|period| Hold { node, quota, period, estimate }));
             }
         }
         drop(states);
-        Ok(Reservation::new(self.clone(), amount, holds))
+        Ok(Reservation::new(self.clone(), worth, holds))
     }
 
     /// Raises what is held, in every window that it is held in, or in none.
     pub(crate) fn raise(
         &self,
         holds: &[Hold],
-        held: Money,
-        amount: Money,
+        held: Worth,
+        worth: Worth,
         utc: UtcTime,
     ) -> Result<(), BudgetRefusals> {
         let mut states = self.lock();
         let no = |hold: &Hold| {
             let at = usize::from(hold.node);
             let quota = states.get(at)?.quotas.get(usize::from(hold.quota))?;
+            let (held, amount) = (held.by(hold.estimate), worth.by(hold.estimate));
             Some((at, quota.raise_verdict(hold.period, held, amount, utc).err()?))
         };
         let refused: BudgetRefusals = holds.iter().filter_map(no).collect();
@@ -176,19 +209,21 @@ impl Subject {
         for hold in holds {
             let state = states.get_mut(usize::from(hold.node));
             if let Some(quota) = state.and_then(|state| state.quotas.get_mut(usize::from(hold.quota))) {
+                let (held, amount) = (held.by(hold.estimate), worth.by(hold.estimate));
                 quota.raise(hold.period, amount.saturating_sub(held));
             }
         }
         Ok(())
     }
 
-    /// Ends what is held: in every scope at once, so that no snapshot sees a part of it.
-    pub(crate) fn settle(&self, holds: &[Hold], reserved: Money, spent: Money) {
+    /// Ends what is held: in every scope at once, so that no snapshot sees a part of it. `None`: all of it is spent.
+    pub(crate) fn settle(&self, holds: &[Hold], held: Worth, spent: Option<Money>) {
         let mut states = self.lock();
         for hold in holds {
             let state = states.get_mut(usize::from(hold.node));
             if let Some(quota) = state.and_then(|state| state.quotas.get_mut(usize::from(hold.quota))) {
-                quota.settle(hold.period, reserved, spent);
+                let reserved = held.by(hold.estimate);
+                quota.settle(hold.period, reserved, spent.unwrap_or(reserved));
             }
         }
     }
@@ -250,6 +285,26 @@ impl Subject {
         Self { chain: Arc::clone(&self.chain), deployment: None }
     }
 
+    /// Returns the tightest rate of requests and the tightest of tokens a minute: the one with the least left, of
+    /// several the one that takes longest to fill. No allocation.
+    pub fn rates(&self, now: MonoTime) -> (Option<BucketSnapshot>, Option<BucketSnapshot>) {
+        let mut tightest = (None, None);
+        for state in &mut self.lock() {
+            let (requests, tokens) = state.rates.snapshot(now);
+            tighten(&mut tightest.0, requests);
+            tighten(&mut tightest.1, tokens);
+        }
+        tightest
+    }
+
+    /// Returns whether a rate or a cap on money holds for any scope.
+    pub fn is_limited(&self) -> bool {
+        self.nodes().any(|node| {
+            let state = node.lock();
+            state.rates.is_limited() || state.quotas.iter().any(Quota::has_budget)
+        })
+    }
+
     /// Returns every scope's limits and use, in lock order, all of the same instant.
     pub fn snapshot(&self, now: MonoTime, utc: UtcTime) -> Vec<ScopeSnapshot> {
         let mut states = self.lock();
@@ -273,6 +328,11 @@ impl Subject {
     fn lock(&self) -> PerScope<MutexGuard<'_, NodeState>> {
         self.nodes().map(Node::lock).collect()
     }
+}
+
+fn tighten(kept: &mut Option<BucketSnapshot>, other: Option<BucketSnapshot>) {
+    let rank = |bucket: &BucketSnapshot| (bucket.remaining, std::cmp::Reverse(bucket.reset_after));
+    *kept = kept.iter().chain(&other).min_by_key(|bucket| rank(bucket)).copied();
 }
 
 /// Which caps on money refused, by the place of their scope.

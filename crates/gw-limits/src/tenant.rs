@@ -71,7 +71,7 @@ impl TenantLimits {
     /// time to the window's end, or short where only requests in flight stand in the way; an amount above the limit
     /// has none and forbids a retry.
     pub fn reserve(self: &Arc<Self>, amount: Money, utc: UtcTime) -> Result<Reservation, GatewayError> {
-        self.alone.hold(amount, utc).map_err(|refused| Refusal::hardest(&refused).into_error())
+        self.alone.hold(amount.into(), utc).map_err(|refused| Refusal::hardest(&refused).into_error())
     }
 
     /// Takes a slot: one of the tenant's reserved ones while any is free, else a shared one.
@@ -90,13 +90,13 @@ impl TenantLimits {
         }
     }
 
-    /// Returns limits and use, all of the same instant; of several budgets the tenant's `budget`.
+    /// Returns limits and use, all of the same instant; of several budgets the first that is one of a calendar window.
     pub fn snapshot(&self, now: MonoTime, utc: UtcTime) -> TenantSnapshot {
         let mut state = self.node.lock();
         let (requests, tokens) = state.rates.snapshot(now);
-        let budget = state.quotas.first().and_then(|quota: &Quota| quota.snapshot(utc));
-        let concurrency = state.share.snapshot();
-        TenantSnapshot { requests, tokens, concurrency, budget: budget.and_then(|budget| budget.as_budget()) }
+        let calendar = |quota: &Quota| quota.snapshot(utc)?.as_budget();
+        let budget = state.quotas.iter().find_map(calendar);
+        TenantSnapshot { requests, tokens, concurrency: state.share.snapshot(), budget }
     }
 
     pub(crate) const fn node(&self) -> &Arc<Node> {

@@ -68,6 +68,11 @@ impl Zone {
         Ok(if found.iana_name() == Some("UTC") { Self::UTC } else { Self(found) })
     }
 
+    /// Returns the names of the database, in its order.
+    pub fn names() -> Vec<String> {
+        TimeZoneDatabase::bundled().available().map(|name| name.as_str().to_owned()).collect()
+    }
+
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")

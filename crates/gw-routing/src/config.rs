@@ -23,8 +23,8 @@ pub struct RoutingConfig {
     /// The families of models, by deployment. A deployment that is not listed is of a family of its own model's exact
     /// name: two that run one model under two names must say so here.
     pub families: BTreeMap<DeploymentName, ModelName>,
-    /// Classes of requests that are meant to be refused. A declaration refuses nothing itself: it keeps
-    /// [`crate::analysis`] from calling the lack of a chain a fault, which then tells where a chain is not lacking.
+    /// Classes of requests that are refused, whatever routes would do. [`crate::analysis`] then does not miss a chain for
+    /// them.
     pub refused: Vec<RouteMatch>,
 }
 

@@ -68,7 +68,13 @@ impl Router {
                 watch.mismatched(route, || Mismatch::Tenant);
                 continue;
             }
-            selection.model_known = true;
+            if !selection.model_known {
+                selection.model_known = true;
+                selection.refused = self.refusals.first(query, &self.tenants, demand.residency);
+                if selection.refused.is_some() {
+                    return selection;
+                }
+            }
             let rule = &self.rules[route];
             let mismatch = || rule.matcher.mismatch(query, demand.residency);
             if !screened.passes(route) {

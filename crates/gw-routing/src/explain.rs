@@ -80,7 +80,9 @@ impl Explanation {
                 Some(Ok(judged)) => outcome(router, place, &selection, judged),
                 Some(Err(mismatch)) => RouteOutcome::Mismatch(mismatch),
                 // The index offers no route of other models, so nobody saw it refused.
-                None if end.is_some_and(|end| end < place) => RouteOutcome::NotAsked,
+                None if selection.refused.is_some() || end.is_some_and(|end| end < place) => {
+                    RouteOutcome::NotAsked
+                }
                 None => RouteOutcome::Mismatch(Mismatch::Model),
             },
         });
@@ -92,6 +94,10 @@ impl fmt::Display for Explanation {
     /// Prints one line a step, without a line break at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line_break = "";
+        if let Some(place) = self.selection.refused {
+            write!(f, "declaration {} refuses such requests", place + 1)?;
+            line_break = "\n";
+        }
         for step in &self.steps {
             write!(
                 f,

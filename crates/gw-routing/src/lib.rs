@@ -68,6 +68,7 @@ mod live;
 mod matches;
 mod pattern;
 mod query;
+mod refusals;
 mod residency;
 mod router;
 mod screen;

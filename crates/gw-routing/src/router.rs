@@ -10,6 +10,7 @@ use crate::{
     decide::{Rule, Unwatched},
     index::ModelIndex,
     matches::TenantNumbers,
+    refusals::Refusals,
     residency::ResidencyGroups,
     screen::Screen,
     validate::validate,
@@ -32,6 +33,7 @@ pub struct Router {
     pub(crate) tenants: TenantNumbers,
     pub(crate) screen: Screen,
     pub(crate) residency: ResidencyGroups,
+    pub(crate) refusals: Refusals,
 }
 
 impl Router {
@@ -76,7 +78,9 @@ impl Router {
             .iter()
             .map(|route| Rule::new(route, &config, &places, &family, &residency, &mut tenants))
             .collect();
+        let refusals = Refusals::new(&config, &residency, &mut tenants);
         Ok(Self {
+            refusals,
             screen: Screen::new(&rules, &tenants),
             rules,
             tenants,
@@ -135,6 +139,12 @@ impl Router {
     /// Returns the routes, sorted by (priority, name); [`Selection::route`] counts in this order.
     pub fn routes(&self) -> impl Iterator<Item = &RouteConfig> {
         self.routes.iter()
+    }
+
+    /// Returns whether some route, or what is declared refused, goes by a request's metadata.
+    pub fn reads_metadata(&self) -> bool {
+        let routes = self.rules.iter().map(|rule| &rule.matcher);
+        routes.chain(&self.refusals.matchers).any(|matcher| matcher.metadata().next().is_some())
     }
 
     /// Returns the route at a place of [`Router::routes`].

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 /// Holds the outcome of one decision.
 ///
 /// The chain is empty exactly if `route` is `None`. Then `model_known` tells an unknown model from a request that no
-/// deployment may serve.
+/// deployment may serve, and `refused` one that none is to serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The route that won, as its place in [`crate::Router::routes`].
@@ -23,6 +23,9 @@ pub struct Selection {
     pub model_known: bool,
     /// The route that matched, had nothing to offer and let no other be asked ([`crate::OnUnavailable::Fail`]).
     pub stopped_at: Option<usize>,
+    /// The declaration, as its place in [`crate::RoutingConfig::refused`], that refuses the request. No route was asked
+    /// then.
+    pub refused: Option<usize>,
     /// Whether the chain is the one deployment that recovers first, because none is available. It gets one attempt.
     pub last_resort: bool,
     /// The random numbers drawn, in order.

@@ -3,10 +3,11 @@
 mod deployments;
 mod query;
 mod records;
+mod reload;
 mod tenants;
 mod whole;
 
-use gw_types::{ErrorKind, GatewayError};
+use gw_types::{Dialect, ErrorKind, GatewayError};
 use http::{
     HeaderValue, Method, Request, StatusCode,
     header::{ALLOW, CONTENT_TYPE, HeaderMap},
@@ -37,6 +38,7 @@ enum AdminPath<'a> {
     Record(&'a str),
     Tenants,
     Deployments,
+    Reload,
     Unknown,
 }
 
@@ -49,6 +51,7 @@ impl<'a> AdminPath<'a> {
             "/admin/v1/records" => Self::Records,
             "/admin/v1/tenants" => Self::Tenants,
             "/admin/v1/deployments" => Self::Deployments,
+            "/admin/v1/reload" => Self::Reload,
             _ => match path.strip_prefix("/admin/v1/records/") {
                 Some(id) if !id.is_empty() => Self::Record(id),
                 Some(_) | None => Self::Unknown,
@@ -65,8 +68,17 @@ impl<'a> AdminPath<'a> {
             | Self::Record(_)
             | Self::Tenants
             | Self::Deployments
+            | Self::Reload
             | Self::Unknown => false,
         }
+    }
+
+    /// Returns whether the path takes the method, and which ones it takes.
+    fn takes(self, method: &Method) -> (bool, &'static str) {
+        if self == Self::Reload {
+            return (*method == Method::POST, "POST");
+        }
+        (matches!(*method, Method::GET | Method::HEAD), "GET, HEAD")
     }
 }
 
@@ -75,14 +87,15 @@ pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
     let app = &*line.app;
     let path = AdminPath::of(request.uri().path());
     if let Some(refusal) = if path.is_open() { None } else { unauthorised(line, request.headers()) } {
-        return refuse(app, &refusal);
+        return refuse(app, &refusal, Dialect::OpenAi);
     }
     if path == AdminPath::Unknown {
-        return refuse(app, &Refusal::unknown_path());
+        return refuse(app, &Refusal::unknown_path(), Dialect::OpenAi);
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut answer = refuse(app, &Refusal::method());
-        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    let (is_taken, allowed) = path.takes(request.method());
+    if !is_taken {
+        let mut answer = refuse(app, &Refusal::method(), Dialect::OpenAi);
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         return answer;
     }
     let query = request.uri().query();
@@ -94,9 +107,10 @@ pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
         AdminPath::Record(id) => records::one(app, id).await,
         AdminPath::Tenants => tenants::list(app),
         AdminPath::Deployments => deployments::list(app),
+        AdminPath::Reload => reload::reload(app).await,
         AdminPath::Unknown => Err(Refusal::unknown_path().error),
     };
-    found.unwrap_or_else(|error| answer::error(&error, 0))
+    found.unwrap_or_else(|error| answer::error(Dialect::OpenAi, &error, 0, None))
 }
 
 /// Returns why the caller may not come in.

@@ -8,7 +8,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use gw_dialects::openai;
 use gw_types::{Dialect, GatewayError};
 use http::{
     HeaderValue, Response, StatusCode,
@@ -22,6 +21,7 @@ use crate::{
     refusal::Refusal,
     retry,
     stream_task::{self, WaitsFor},
+    wire,
 };
 
 /// A response of gw.
@@ -113,19 +113,24 @@ pub(crate) fn empty(status: StatusCode) -> Answer {
     answer
 }
 
-/// Returns the answer to an error, with what a client needs to know about trying again. `attempts` is the number of
-/// provider calls that were made.
-pub(crate) fn error(error: &GatewayError, attempts: u32) -> Answer {
+/// Returns the answer to an error in the dialect, with what a client needs to know about trying again. `attempts` is the
+/// number of provider calls that were made; `request_id` stands in the bodies of dialects that have it there.
+pub(crate) fn error(
+    dialect: Dialect,
+    error: &GatewayError,
+    attempts: u32,
+    request_id: Option<&str>,
+) -> Answer {
     let status =
-        StatusCode::from_u16(error.http_status(Dialect::OpenAi)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = json(status, openai::error_body(error));
-    retry::write(error, attempts, answer.headers_mut());
+        StatusCode::from_u16(error.http_status(dialect)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = json(status, wire::error_body(dialect, error, request_id));
+    retry::write(dialect, error, attempts, answer.headers_mut());
     answer
 }
 
 /// Returns the answer to a request that is turned away.
-pub(crate) fn refusal(refusal: &Refusal) -> Answer {
-    error(&refusal.error, 0)
+pub(crate) fn refusal(dialect: Dialect, refusal: &Refusal) -> Answer {
+    error(dialect, &refusal.error, 0, None)
 }
 
 /// Ends the connection behind the answer. Not for HTTP/2, where one request does not speak for the others.
@@ -135,7 +140,8 @@ pub(crate) fn close(answer: &mut Answer) {
 
 /// Returns a whole HTTP/1.1 response as bytes, for a connection whose request never became one.
 pub(crate) fn raw_refusal(status: &str, error: &GatewayError) -> Bytes {
-    let body = openai::error_body(error);
+    // The path was never read, so the more common dialect has to do.
+    let body = wire::error_body(Dialect::OpenAi, error, None);
     let mut head = String::with_capacity(160 + body.len());
     // Writing into a string cannot fail.
     let _ = write!(

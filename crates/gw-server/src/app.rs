@@ -1,12 +1,15 @@
 //! What every connection needs: the parts that were put in, and the state of the server itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use gw_config::ServerSettings;
 use gw_exec::Gateway;
 use gw_types::{Clock, KeyStore, Ledger};
 
-use crate::{lifecycle::Lifecycle, metrics::Metrics};
+use crate::{Reloads, lifecycle::Lifecycle, metrics::Metrics};
 
 /// How long a connection may be idle between two requests. Longer than the pools of the official clients keep theirs,
 /// so that the side that closes is the side that sends.
@@ -34,6 +37,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) settings: ServerSettings,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Absent where the configuration is from no file.
+    pub(crate) reloads: OnceLock<Arc<Reloads>>,
     pub(crate) lifecycle: Lifecycle,
     /// When the server was built, in seconds since 1970: the age of every model it lists.
     pub(crate) created: i64,

@@ -1,9 +1,12 @@
 //! The request headers that gw reads, checked.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use gw_types::{BoundedText, CacheControl, ErrorKind, GatewayError, RequestContext};
+use gw_types::{BoundedText, CacheControl, ErrorKind, GatewayError, PassedHeader, RequestContext};
 use http::{HeaderMap, HeaderValue};
+
+/// The longest value that is passed on to a provider, in bytes: some clients list every beta that they know.
+const PASSED_BYTES_MAX: usize = 2_048;
 
 /// A header that gw reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +19,12 @@ enum Field {
     Cache,
     PromptVersion,
     SchemaVersion,
+    Translation,
     RequestId,
     Traceparent,
+    AnthropicBeta,
+    AnthropicVersion,
+    OpenAiBeta,
 }
 
 impl Field {
@@ -31,8 +38,12 @@ impl Field {
             "x-gw-cache" => Self::Cache,
             "x-gw-prompt-version" => Self::PromptVersion,
             "x-gw-schema-version" => Self::SchemaVersion,
+            "x-gw-translation" => Self::Translation,
             "x-request-id" => Self::RequestId,
             "traceparent" => Self::Traceparent,
+            "anthropic-beta" => Self::AnthropicBeta,
+            "anthropic-version" => Self::AnthropicVersion,
+            "openai-beta" => Self::OpenAiBeta,
             _ => return None,
         })
     }
@@ -47,8 +58,12 @@ impl Field {
             Self::Cache => "x-gw-cache",
             Self::PromptVersion => "x-gw-prompt-version",
             Self::SchemaVersion => "x-gw-schema-version",
+            Self::Translation => "x-gw-translation",
             Self::RequestId => "x-request-id",
             Self::Traceparent => "traceparent",
+            Self::AnthropicBeta => "anthropic-beta",
+            Self::AnthropicVersion => "anthropic-version",
+            Self::OpenAiBeta => "openai-beta",
         }
     }
 
@@ -71,9 +86,24 @@ impl Field {
             Self::SchemaVersion => {
                 "the header `x-gw-schema-version` must be 1 to 128 visible ASCII characters"
             }
+            Self::Translation => "the header `x-gw-translation` must be `strict`, or be left out",
             Self::RequestId => "the header `x-request-id` must be 1 to 128 visible ASCII characters",
             Self::Traceparent => "the header `traceparent` must be 1 to 128 hexadecimal digits and dashes",
+            Self::AnthropicBeta => {
+                "the headers `anthropic-beta` must be at most 2,048 visible ASCII characters together"
+            }
+            Self::AnthropicVersion => {
+                "the header `anthropic-version` must be 1 to 128 visible ASCII characters"
+            }
+            Self::OpenAiBeta => {
+                "the headers `openai-beta` must be at most 2,048 visible ASCII characters together"
+            }
         }
+    }
+
+    /// Returns whether the header is a list, which may stand there in several pieces (RFC 9110, section 5.3).
+    const fn is_list(self) -> bool {
+        matches!(self, Self::AnthropicBeta | Self::OpenAiBeta)
     }
 
     fn malformed(self) -> GatewayError {
@@ -91,7 +121,7 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<RequestContext, GatewayError> 
     for (name, value) in headers {
         let Some(field) = Field::of(name.as_str()) else { continue };
         let bit = 1 << field as u16;
-        if seen & bit != 0 {
+        if seen & bit != 0 && !field.is_list() {
             let message = "a header that gw reads must not stand there twice";
             return Err(GatewayError::new(ErrorKind::InvalidRequest, message).with_param(field.name()));
         }
@@ -114,7 +144,29 @@ fn take(context: &mut RequestContext, field: Field, value: &HeaderValue) -> Opti
         Field::PromptVersion => context.prompt_version = Some(label(text)?),
         Field::SchemaVersion => context.schema_version = Some(label(text)?),
         Field::RequestId => context.client_request_id = Some(label(text)?),
+        Field::Translation => context.translation_strict = (text == "strict").then_some(true)?,
         Field::Traceparent => context.traceparent = Some(trace(text)?),
+        Field::AnthropicBeta => pass_list(context, PassedHeader::AnthropicBeta, text)?,
+        Field::AnthropicVersion => {
+            let version = label(text)?;
+            context.passed.push((PassedHeader::AnthropicVersion, Arc::from(version.as_str())));
+        }
+        Field::OpenAiBeta => pass_list(context, PassedHeader::OpenAiBeta, text)?,
+    }
+    Some(())
+}
+
+/// Adds a piece of a list that goes to the provider; `None` if the whole is too long or holds what no header should.
+fn pass_list(context: &mut RequestContext, header: PassedHeader, piece: &str) -> Option<()> {
+    let visible = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    let so_far = context.passed.iter_mut().find(|(name, _)| *name == header);
+    let whole = so_far.as_ref().map_or_else(|| piece.to_owned(), |(_, so_far)| format!("{so_far},{piece}"));
+    if piece.is_empty() || whole.len() > PASSED_BYTES_MAX || !whole.bytes().all(visible) {
+        return None;
+    }
+    match so_far {
+        Some((_, value)) => *value = Arc::from(whole),
+        None => context.passed.push((header, Arc::from(whole))),
     }
     Some(())
 }
@@ -212,6 +264,22 @@ mod tests {
     }
 
     #[test]
+    fn the_providers_own_headers_are_passed_on() {
+        let context = read(&[
+            ("anthropic-beta", b"a-1,b-2"),
+            ("anthropic-version", b"2026-10-21"),
+            ("anthropic-beta", b"c-3"),
+            ("x-gw-translation", b"strict"),
+        ])
+        .unwrap();
+        let passed: Vec<_> = context.passed.iter().map(|(name, value)| (name.as_str(), &**value)).collect();
+        assert_eq!(passed, [("anthropic-beta", "a-1,b-2,c-3"), ("anthropic-version", "2026-10-21")]);
+        assert!(context.translation_strict);
+        let long = vec![b'a'; super::PASSED_BYTES_MAX];
+        assert_eq!(read(&[("openai-beta", b"x"), ("openai-beta", &long)]), Err("openai-beta".to_owned()));
+    }
+
+    #[test]
     fn malformed_headers_are_named() {
         let long = [b'a'; 129];
         refuses("x-gw-task-class", &[b"", b"a b", b"\xc3\xa9", &long]);
@@ -224,6 +292,9 @@ mod tests {
         refuses("x-gw-schema-version", &[b"", b"a\tb", &long]);
         refuses("x-request-id", &[b"", b"\x80", &long]);
         refuses("traceparent", &[b"", b"00 11", b"xyz", &long]);
+        refuses("x-gw-translation", &[b"", b"lenient", b"Strict"]);
+        refuses("anthropic-beta", &[b"", b"\xff"]);
+        refuses("anthropic-version", &[b"", &long]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The data plane: what applications call.
 
-mod chat;
 mod models;
+mod operation;
 
-use gw_types::KeyIdentity;
+use gw_types::{Dialect, KeyIdentity};
 use http::{
     HeaderValue, Request, StatusCode, Version,
     header::{ALLOW, HeaderMap},
@@ -31,28 +31,28 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
     if persists && !request.body().is_end_stream() {
         line.set_unread(true);
     }
+    let path = DataPath::of(request.uri().path());
     if app.lifecycle.phase() >= Phase::Refusing {
-        let mut answer = refuse(app, &Refusal::draining());
+        let mut answer = refuse(app, &Refusal::draining(), path.dialect());
         if persists {
             answer::close(&mut answer);
         }
         return answer;
     }
-    let path = DataPath::of(request.uri().path());
     if path == DataPath::Root && path.takes(request.method()) {
         return answer::empty(StatusCode::OK);
     }
     let identity = match identify(app, request.headers()) {
         Ok(identity) => identity,
-        Err(refusal) => return refuse(app, &refusal),
+        Err(refusal) => return refuse(app, &refusal, path.dialect()),
     };
     if !path.takes(request.method()) {
         return not_taken(app, &path);
     }
     match path {
-        DataPath::Chat => chat::answer(line, &identity, request).await,
-        DataPath::Models => models::list(app, &identity),
-        DataPath::Model(id) => models::one(app, &identity, &id),
+        DataPath::Operation(operation) => operation::answer(line, &identity, operation, request).await,
+        DataPath::Models => models::list(app, &identity, models::dialect(request.headers())),
+        DataPath::Model(id) => models::one(app, &identity, &id, models::dialect(request.headers())),
         DataPath::Root | DataPath::Unknown => not_taken(app, &DataPath::Unknown),
     }
 }
@@ -70,15 +70,15 @@ fn identify(app: &App, headers: &HeaderMap) -> Result<KeyIdentity, Refusal> {
 
 /// Answers a path that does not exist, or not by this method.
 fn not_taken(app: &App, path: &DataPath<'_>) -> Answer {
-    let Some(allow) = path.allow() else { return refuse(app, &Refusal::unknown_path()) };
-    let mut answer = refuse(app, &Refusal::method());
+    let Some(allow) = path.allow() else { return refuse(app, &Refusal::unknown_path(), path.dialect()) };
+    let mut answer = refuse(app, &Refusal::method(), path.dialect());
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
     answer
 }
 
 /// Turns a request away that never got a record: a metric and a line in the log.
-pub(crate) fn refuse(app: &App, refusal: &Refusal) -> Answer {
+pub(crate) fn refuse(app: &App, refusal: &Refusal, dialect: Dialect) -> Answer {
     app.metrics.refused(refusal.reason);
     tracing::info!(reason = refusal.reason.as_str(), "a request was turned away");
-    answer::refusal(refusal)
+    answer::refusal(dialect, refusal)
 }

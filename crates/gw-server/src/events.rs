@@ -9,7 +9,6 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gw_dialects::openai;
 use gw_exec::{Relay, RelayItem};
 use gw_types::{ErrorKind, GatewayError};
 
@@ -17,7 +16,7 @@ use crate::{
     app::App,
     lifecycle::Phase,
     refusal::{fault, shutting_down},
-    stamp::Stamp,
+    wire::StreamEnding,
 };
 
 /// A streamed answer on its way out: no task and no channel, the client's demand drives the provider.
@@ -26,13 +25,13 @@ use crate::{
 /// that broke off. Dropping it drops the relay, which cancels the provider's call and settles.
 pub(crate) struct Events {
     relay: Option<Box<Relay>>,
-    stamp: Stamp,
+    ending: StreamEnding,
     app: Arc<App>,
 }
 
 impl Events {
-    pub(crate) fn new(relay: Box<Relay>, stamp: Stamp, app: Arc<App>) -> Self {
-        Self { relay: Some(relay), stamp, app }
+    pub(crate) fn new(relay: Box<Relay>, ending: StreamEnding, app: Arc<App>) -> Self {
+        Self { relay: Some(relay), ending, app }
     }
 
     /// Returns the next bytes, or `None` once the stream has ended.
@@ -46,22 +45,24 @@ impl Events {
             let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(relay).poll_next(cx)));
             let Ok(polled) = polled else {
                 tracing::error!("a stream met a fault of gw's own");
-                return self.end(openai::error_event(&fault()));
+                let last = self.ending.failed(&fault());
+                return self.end(last);
             };
-            return match ready!(polled) {
+            let last = match ready!(polled) {
                 Some(RelayItem::Bytes(bytes)) if bytes.is_empty() => continue,
-                Some(RelayItem::Bytes(bytes)) => Poll::Ready(Some(bytes)),
-                Some(RelayItem::Done) => self.end(openai::done_event()),
-                Some(RelayItem::Capped) => {
-                    let length = openai::length_event(&self.stamp.as_answer_stamp());
-                    self.end([length, openai::done_event()].concat().into())
+                Some(RelayItem::Bytes(bytes)) => {
+                    self.ending.observe(&bytes);
+                    return Poll::Ready(Some(bytes));
                 }
-                Some(RelayItem::Failed(error)) => self.end(openai::error_event(&error)),
-                None => self.end(openai::error_event(&GatewayError::new(
+                Some(RelayItem::Done) => self.ending.done(),
+                Some(RelayItem::Capped { output }) => self.ending.capped(output),
+                Some(RelayItem::Failed(error)) => self.ending.failed(&error),
+                None => self.ending.failed(&GatewayError::new(
                     ErrorKind::StreamInterrupted,
                     "the stream ended before its end",
-                ))),
+                )),
             };
+            return self.end(last);
         }
     }
 
@@ -71,7 +72,7 @@ impl Events {
 
     fn end(&mut self, last: Bytes) -> Poll<Option<Bytes>> {
         self.relay = None;
-        Poll::Ready(Some(last))
+        Poll::Ready((!last.is_empty()).then_some(last))
     }
 }
 

@@ -114,20 +114,9 @@ impl Values {
     }
 }
 
-/// Writes decimal digits. The formatting machinery of the standard library costs five times as much.
-fn push_number(text: &mut String, mut value: u64) {
-    // 20 digits hold every value.
-    let mut digits = ['0'; 20];
-    let mut first = digits.len();
-    for (index, digit) in digits.iter_mut().enumerate().rev() {
-        *digit = char::from_digit(u32::try_from(value % 10).unwrap_or(0), 10).unwrap_or('0');
-        first = index;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    text.extend(&digits[first..]);
+/// Writes decimal digits.
+fn push_number(text: &mut String, value: u64) {
+    text.push_str(itoa::Buffer::new().format(value));
 }
 
 /// Writes a time as OpenAI does: `6m0s`, `8.64s`, `17ms`; milliseconds are rounded up.

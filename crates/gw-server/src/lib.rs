@@ -34,6 +34,7 @@ mod line;
 mod metrics;
 mod paths;
 mod refusal;
+mod reloads;
 mod retry;
 mod rfc3339;
 mod server;
@@ -41,8 +42,10 @@ mod service;
 mod stamp;
 mod stream_task;
 mod timer;
+mod wire;
 
 pub use self::{
     metrics::{Metrics, MetricsLedger},
+    reloads::Reloads,
     server::{Listeners, Server, ServerParts},
 };

@@ -50,6 +50,7 @@ pub struct Metrics {
     per_tenant: PerTenant,
     overrun: Counter,
     connections: Gauge,
+    reloads: Family<ResultLabels, Counter>,
     gauges: Gauges,
 }
 
@@ -86,6 +87,11 @@ pub(crate) struct TenantLabels {
 struct TokenLabels {
     tenant: Label,
     class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
 }
 
 const CACHE_STATES: [CacheState; 5] =
@@ -132,6 +138,7 @@ impl Metrics {
             per_tenant: PerTenant::default(),
             overrun: Counter::default(),
             connections: Gauge::default(),
+            reloads: Family::default(),
             gauges: Gauges::default(),
         };
         metrics.register(cache);
@@ -163,6 +170,11 @@ impl Metrics {
         );
         registry.register("overrun_pico_usd", "Billed beyond the bound that was sent", self.overrun.clone());
         registry.register("connections", "Client connections open", self.connections.clone());
+        registry.register(
+            "config_reloads",
+            "Times that the configuration was read again, by what became of it",
+            self.reloads.clone(),
+        );
         self.gauges.register(registry);
     }
 
@@ -205,6 +217,11 @@ impl Metrics {
     /// Counts a request that was turned away at the door.
     pub(crate) fn refused(&self, reason: Reason) {
         self.refusals.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
+    }
+
+    /// Counts a time that the configuration was read again.
+    pub(crate) fn reloaded(&self, result: &'static str) {
+        self.reloads.get_or_create(&ResultLabels { result }).inc();
     }
 
     /// Counts a connection until the guard is dropped.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use gw_types::{Dialect, Operation};
 use http::Method;
 use percent_encoding::percent_decode_str;
 
@@ -13,8 +14,8 @@ const MODELS_BELOW: &str = "/v1/models/";
 pub(crate) enum DataPath<'a> {
     /// `/`: whether the gateway is there at all.
     Root,
-    /// `/v1/chat/completions`.
-    Chat,
+    /// The path of an operation, such as `/v1/chat/completions`.
+    Operation(Operation),
     /// `/v1/models`.
     Models,
     /// `/v1/models/{id}`; the id percent-decoded once, so that it may hold slashes either way.
@@ -27,7 +28,12 @@ impl<'a> DataPath<'a> {
     /// Returns which path it is.
     pub(crate) fn of(path: &'a str) -> Self {
         match path {
-            "/v1/chat/completions" => Self::Chat,
+            "/v1/chat/completions" => Self::Operation(Operation::Chat),
+            "/v1/messages" => Self::Operation(Operation::Messages),
+            "/v1/messages/count_tokens" => Self::Operation(Operation::CountTokens),
+            "/v1/responses" => Self::Operation(Operation::Responses),
+            "/v1/embeddings" => Self::Operation(Operation::Embeddings),
+            "/v1/completions" => Self::Operation(Operation::Completions),
             "/v1/models" => Self::Models,
             "/" => Self::Root,
             _ => match path.strip_prefix(MODELS_BELOW) {
@@ -39,11 +45,19 @@ impl<'a> DataPath<'a> {
         }
     }
 
+    /// Returns the dialect of the path's errors.
+    pub(crate) const fn dialect(&self) -> Dialect {
+        match self {
+            Self::Operation(operation) => operation.dialect(),
+            Self::Root | Self::Models | Self::Model(_) | Self::Unknown => Dialect::OpenAi,
+        }
+    }
+
     /// Returns the methods that the path takes, as `allow` lists them; `None` for a path that does not exist.
     pub(crate) const fn allow(&self) -> Option<&'static str> {
         match self {
             Self::Root => Some("GET, HEAD"),
-            Self::Chat => Some("POST"),
+            Self::Operation(_) => Some("POST"),
             Self::Models | Self::Model(_) => Some("GET"),
             Self::Unknown => None,
         }
@@ -53,7 +67,7 @@ impl<'a> DataPath<'a> {
     pub(crate) fn takes(&self, method: &Method) -> bool {
         match self {
             Self::Root => method == Method::GET || method == Method::HEAD,
-            Self::Chat => method == Method::POST,
+            Self::Operation(_) => method == Method::POST,
             Self::Models | Self::Model(_) => method == Method::GET,
             Self::Unknown => false,
         }
@@ -62,9 +76,12 @@ impl<'a> DataPath<'a> {
 
 #[cfg(test)]
 mod tests {
+    use gw_types::{Dialect, Operation};
     use http::Method;
 
     use super::DataPath;
+
+    const CHAT: DataPath<'_> = DataPath::Operation(Operation::Chat);
 
     fn check(path: &str, expected: &DataPath<'_>) {
         assert_eq!(DataPath::of(path), *expected, "{path}");
@@ -73,7 +90,12 @@ mod tests {
     #[test]
     fn known_paths_match_exactly() {
         check("/", &DataPath::Root);
-        check("/v1/chat/completions", &DataPath::Chat);
+        check("/v1/chat/completions", &CHAT);
+        check("/v1/responses", &DataPath::Operation(Operation::Responses));
+        check("/v1/embeddings", &DataPath::Operation(Operation::Embeddings));
+        check("/v1/completions", &DataPath::Operation(Operation::Completions));
+        check("/v1/messages", &DataPath::Operation(Operation::Messages));
+        check("/v1/messages/count_tokens", &DataPath::Operation(Operation::CountTokens));
         check("/v1/models", &DataPath::Models);
     }
 
@@ -110,10 +132,11 @@ mod tests {
 
     #[test]
     fn methods_are_part_of_the_path() {
-        assert!(DataPath::Chat.takes(&Method::POST));
-        assert!(!DataPath::Chat.takes(&Method::GET));
+        assert!(CHAT.takes(&Method::POST));
+        assert!(!CHAT.takes(&Method::GET));
         assert!(DataPath::Root.takes(&Method::HEAD));
         assert!(!DataPath::Models.takes(&Method::POST));
-        assert_eq!((DataPath::Chat.allow(), DataPath::Unknown.allow()), (Some("POST"), None));
+        assert_eq!(DataPath::of("/v1/messages").dialect(), Dialect::Anthropic);
+        assert_eq!((CHAT.allow(), DataPath::Unknown.allow()), (Some("POST"), None));
     }
 }

@@ -12,20 +12,19 @@ static FALSE: HeaderValue = HeaderValue::from_static("false");
 /// `x-should-retry: false` stands where a repeat cannot heal or must not happen, and where gw has made more than one
 /// attempt itself: clients retry twice by default, and the attempts would multiply. Where gw made one attempt, the
 /// decision is the client's and the header is absent.
-pub(crate) fn write(error: &GatewayError, attempts: u32, headers: &mut HeaderMap) {
+pub(crate) fn write(dialect: Dialect, error: &GatewayError, attempts: u32, headers: &mut HeaderMap) {
     if let Some(after) = error.retry_after() {
         let millis = u64::try_from(after.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let seconds = after.as_secs().saturating_add(u64::from(after.subsec_nanos() > 0));
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         headers.insert(RETRY_AFTER_MS.clone(), HeaderValue::from(millis));
     }
-    if !may_be_repeated(error, attempts) {
+    if !may_be_repeated(error.http_status(dialect), error, attempts) {
         headers.insert(SHOULD_RETRY.clone(), FALSE.clone());
     }
 }
 
-fn may_be_repeated(error: &GatewayError, attempts: u32) -> bool {
-    let status = error.http_status(Dialect::OpenAi);
+fn may_be_repeated(status: u16, error: &GatewayError, attempts: u32) -> bool {
     // 408 and 429 are refusals of the moment.
     let is_final = (400..500).contains(&status)
         && !matches!(status, 408 | 429)
@@ -41,12 +40,12 @@ fn may_be_repeated(error: &GatewayError, attempts: u32) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use gw_types::{ErrorKind, GatewayError};
+    use gw_types::{Dialect, ErrorKind, GatewayError};
     use http::HeaderMap;
 
     fn headers(error: &GatewayError, attempts: u32) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        super::write(error, attempts, &mut headers);
+        super::write(Dialect::OpenAi, error, attempts, &mut headers);
         headers
     }
 

@@ -1,6 +1,12 @@
 //! The server: two listeners, their connections, and the drain that ends them.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use gw_config::ServerSettings;
 use gw_exec::Gateway;
@@ -12,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    Reloads,
     app::App,
     connection,
     lifecycle::{Lifecycle, Phase},
@@ -90,9 +97,18 @@ impl Server {
                 settings: parts.settings,
                 created: clock.utc().seconds(),
                 clock,
+                reloads: OnceLock::new(),
                 lifecycle: Lifecycle::default(),
             }),
         }
+    }
+
+    /// Lets the admin plane ask for reloads.
+    #[must_use]
+    pub fn with_reloads(self, reloads: Arc<Reloads>) -> Self {
+        // Whoever comes second changes nothing: there is one file.
+        let _ = self.app.reloads.set(reloads);
+        self
     }
 
     /// Serves until `shutdown` is ready, then drains; returns once every connection is closed and the ledger is flushed.

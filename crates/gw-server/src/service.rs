@@ -17,6 +17,7 @@ use crate::{
     data,
     lifecycle::Phase,
     line::{InFlight, Line},
+    paths::DataPath,
     refusal::Refusal,
 };
 
@@ -40,15 +41,16 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
     };
     let line = in_flight.line();
     let closes = request.version() != Version::HTTP_2;
+    let dialect = DataPath::of(request.uri().path()).dialect();
     let mut answer = {
         let mut handler = pin!(handle(line, plane, request));
         poll_fn(|cx| {
             if line.app.lifecycle.phase() == Phase::Closing {
-                return Poll::Ready(ended(data::refuse(&line.app, &Refusal::draining()), closes));
+                return Poll::Ready(ended(data::refuse(&line.app, &Refusal::draining(), dialect), closes));
             }
             catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))).unwrap_or_else(|_| {
                 tracing::error!("a request met a fault of gw's own");
-                Poll::Ready(ended(data::refuse(&line.app, &Refusal::fault()), closes))
+                Poll::Ready(ended(data::refuse(&line.app, &Refusal::fault(), dialect), closes))
             })
         })
         .await

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use gw_dialects::openai::AnswerStamp;
+use gw_dialects::neutral::AnswerStamp;
 use gw_exec::ReplyHead;
-use gw_types::Completion;
+use gw_types::{Completion, Operation};
 
 /// The identity of an answer that gw puts together.
 #[derive(Clone, Debug)]
@@ -16,10 +16,17 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Returns the stamp of an answer to a request for the model.
-    pub(crate) fn new(head: &ReplyHead, model: &Arc<str>) -> Self {
+    pub(crate) fn new(operation: Operation, head: &ReplyHead, model: &Arc<str>) -> Self {
         let id = head.id.as_str();
+        let prefix = match operation {
+            Operation::Chat => "chatcmpl-",
+            Operation::Completions => "cmpl-",
+            Operation::Messages | Operation::CountTokens => "msg_",
+            Operation::Responses => "resp_",
+            Operation::Embeddings => "embd-",
+        };
         Self {
-            id: format!("chatcmpl-{}", id.strip_prefix("req_").unwrap_or(id)),
+            id: format!("{prefix}{}", id.strip_prefix("req_").unwrap_or(id)),
             created: head.started.seconds(),
             model: Arc::clone(model),
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use divan::{Bencher, counter::ItemsCount};
-use gw_stores::{MemoryLedger, SqliteConfig, SqliteLedger};
+use gw_stores::{Durability, Expected, LedgerFile, MemoryLedger, SqliteConfig, SqliteLedger};
 use gw_testkit::sample_record;
 use gw_types::{AccountingRecord, IdSource, Ledger, RequestId, SequentialIds};
 
@@ -20,8 +20,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime needs nothing").block_on(future)
 }
 
-fn sqlite(folder: &tempfile::TempDir) -> Arc<SqliteLedger> {
-    let config = SqliteConfig { queue: 8_192, batch: BATCH };
+fn sqlite(folder: &tempfile::TempDir, durability: Durability) -> Arc<SqliteLedger> {
+    let config = SqliteConfig { queue: 8_192, batch: BATCH, durability };
     SqliteLedger::open(&folder.path().join("gw.db"), config).expect("an empty folder takes a ledger")
 }
 
@@ -37,11 +37,22 @@ fn record(ledger: &dyn Ledger, ids: &SequentialIds) -> Box<AccountingRecord> {
     Box::new(AccountingRecord { id: RequestId::from_bits(id), ..sample_record(7) })
 }
 
-#[divan::bench]
-fn append_sqlite(bencher: Bencher) {
+#[divan::bench(args = [Durability::None, Durability::Process])]
+fn append_sqlite(bencher: Bencher, durability: Durability) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (ledger, ids) = (sqlite(&folder), SequentialIds::default());
+    let (ledger, ids) = (sqlite(&folder, durability), SequentialIds::default());
     bencher.with_inputs(|| record(&*ledger, &ids)).bench_local_values(|record| ledger.append(record));
+}
+
+#[divan::bench]
+fn canonical(bencher: Bencher) {
+    let record = sample_record(7);
+    let mut into = Vec::new();
+    bencher.bench_local(|| {
+        into.clear();
+        record.write_canonical(&mut into);
+        into.len()
+    });
 }
 
 #[divan::bench]
@@ -50,10 +61,10 @@ fn append_memory(bencher: Bencher) {
     bencher.with_inputs(|| record(&*ledger, &ids)).bench_local_values(|record| ledger.append(record));
 }
 
-#[divan::bench]
-fn stored_sqlite(bencher: Bencher) {
+#[divan::bench(args = [Durability::None, Durability::Process])]
+fn stored_sqlite(bencher: Bencher, durability: Durability) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let (ledger, ids) = (sqlite(&folder), SequentialIds::default());
+    let (ledger, ids) = (sqlite(&folder, durability), SequentialIds::default());
     bencher
         .counter(ItemsCount::new(BATCH))
         .with_inputs(|| (0..BATCH).map(|_| record(&*ledger, &ids)).collect::<Vec<_>>())
@@ -63,4 +74,22 @@ fn stored_sqlite(bencher: Bencher) {
             }
             run(ledger.flush());
         });
+}
+
+/// Records in the ledger that is verified.
+const VERIFIED: usize = 100_000;
+
+#[divan::bench(sample_count = 3, sample_size = 1)]
+fn verified(bencher: Bencher) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (ledger, ids) = (sqlite(&folder, Durability::None), SequentialIds::default());
+    for _ in 0..VERIFIED {
+        let record = record(&*ledger, &ids);
+        ledger.append(record);
+    }
+    drop(ledger);
+    let file = LedgerFile::open(&folder.path().join("gw.db")).expect("a ledger was made");
+    bencher
+        .counter(ItemsCount::new(VERIFIED))
+        .bench_local(|| file.verify(&Expected::default()).expect("the ledger is there").is_whole());
 }

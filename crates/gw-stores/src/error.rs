@@ -31,11 +31,37 @@ pub enum StoreError {
         /// The newest version that this program can read.
         known: i64,
     },
+    /// The ledger was written by an older version of gw; opening it for writing brings it up to date.
+    #[error("the ledger `{}` has version {found}, and only version {known} can be read; start gw with it once", path.display())]
+    Older {
+        /// The ledger's file.
+        path: PathBuf,
+        /// The version of the file.
+        found: i64,
+        /// The version that this program reads.
+        known: i64,
+    },
     /// The file is a database of something else.
     #[error("the file `{}` is a database, but not a ledger of gw", path.display())]
     NotALedger {
         /// The file.
         path: PathBuf,
+    },
+    /// A table was made by other statements than this version of gw would make it with.
+    #[error("the tables of the ledger `{}` were not made by migration {number} of this gw", path.display())]
+    Migration {
+        /// The ledger's file.
+        path: PathBuf,
+        /// The migration that differs.
+        number: i64,
+    },
+    /// The ledger holds a row that is no record.
+    #[error("the ledger `{}` holds a row that gw has not written{}", path.display(), row(*seq))]
+    Unreadable {
+        /// The ledger's file.
+        path: PathBuf,
+        /// The record's number, where it is one.
+        seq: Option<u64>,
     },
     /// The file, or the lock file beside it, cannot be opened or made.
     #[error("cannot open the ledger `{}`", path.display())]
@@ -45,4 +71,8 @@ pub enum StoreError {
         /// What the system or the database said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+fn row(seq: Option<u64>) -> String {
+    seq.map_or(String::new(), |seq| format!(": record {seq}"))
 }

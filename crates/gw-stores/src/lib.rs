@@ -1,10 +1,10 @@
 //! Where the records of the gw model gateway are kept.
 //!
-//! [`SqliteLedger`] keeps them in one file, written by one thread in batches, so that a request pays for a push onto
-//! a queue and nothing else; [`MemoryLedger`] keeps the latest few for `store = "none"` and for tests. Both are
-//! [`gw_types::Ledger`]s.
+//! [`SqliteLedger`] keeps them in one file, written by one thread in batches, and seals them in a hash chain, signed from
+//! time to time by a [`CheckpointKey`]; [`MemoryLedger`] keeps the latest few for `store = "none"` and for tests. Both
+//! are [`gw_types::Ledger`]s. [`LedgerFile`] is the auditor's side: it verifies, exports and reports.
 //!
-//! The crate decides nothing about requests, and it neither seals records nor shares them between machines.
+//! The crate decides nothing about requests.
 //!
 //! ```
 //! use gw_stores::MemoryLedger;
@@ -16,13 +16,24 @@
 //! assert!(ledger.take_place());
 //! ```
 
+mod checkpoint;
+mod encode;
 mod error;
+mod file;
+mod hashing;
 mod memory;
 mod places;
 mod sqlite;
+mod sums;
 
 pub use self::{
+    checkpoint::{Checkpoint, CheckpointKey, CheckpointSigner, NotAKey},
     error::StoreError,
+    file::{
+        BrokenReceipt, ChainFault, Expected, ExportError, ExportFormat, GroupBy, LedgerFile, Period,
+        RecordReceipt, ReportRow, Verified,
+    },
     memory::MemoryLedger,
-    sqlite::{SqliteConfig, SqliteLedger},
+    sqlite::{Durability, Retained, SqliteConfig, SqliteLedger},
+    sums::Sums,
 };

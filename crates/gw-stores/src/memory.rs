@@ -1,17 +1,15 @@
 //! A ledger that keeps the latest records in memory.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use async_trait::async_trait;
 use gw_types::{
-    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendRow, StoredRecord, UtcTime,
+    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendDetail, SpendRow,
+    StoredRecord, UtcTime,
 };
 use parking_lot::Mutex;
 
-use crate::{places::Places, sqlite::PAGE_RECORDS_MAX, sqlite::Spend};
+use crate::{places::Places, sqlite::PAGE_RECORDS_MAX, sums::SpendSums};
 
 /// Requests in flight at once, unless [`MemoryLedger::with_places`] says otherwise.
 const PLACES: usize = 65_536;
@@ -46,6 +44,14 @@ impl MemoryLedger {
             ring: Mutex::new(Ring::default()),
             capacity: capacity.max(1),
         })
+    }
+
+    fn spend(&self, since: UtcTime) -> SpendSums {
+        let mut sums = SpendSums::default();
+        let ring = self.ring.lock();
+        let wanted = ring.records.iter().filter(|stored| stored.record.started >= since);
+        wanted.for_each(|stored| sums.add_record(&stored.record));
+        sums
     }
 }
 
@@ -89,14 +95,11 @@ impl Ledger for MemoryLedger {
     }
 
     async fn spend_since(&self, since: UtcTime) -> Result<Vec<SpendRow>, GatewayError> {
-        let mut sums = BTreeMap::new();
-        for stored in self.ring.lock().records.iter().filter(|stored| stored.record.started >= since) {
-            let record = &stored.record;
-            let sum: &mut Spend = sums.entry((record.tenant.clone(), record.key.clone())).or_default();
-            sum.add(record);
-        }
-        let rows = sums.into_iter().filter(|(_, sum)| !sum.0.is_zero());
-        Ok(rows.map(|((tenant, key), sum)| SpendRow { tenant, key, spent: sum.0 }).collect())
+        Ok(self.spend(since).rows().unwrap_or_default())
+    }
+
+    async fn spend_details_since(&self, since: UtcTime) -> Result<Vec<SpendDetail>, GatewayError> {
+        Ok(self.spend(since).details().unwrap_or_default())
     }
 
     async fn flush(&self) {}

@@ -113,7 +113,7 @@ impl Adapter for ScriptAdapter {
     fn prepare(
         &self,
         request: &NormalizedRequest,
-        _deployment: &Deployment,
+        deployment: &Deployment,
         plan: &AttemptPlan,
     ) -> Result<Prepared, GatewayError> {
         let mut plans = self.plans.lock();
@@ -123,14 +123,7 @@ impl Adapter for ScriptAdapter {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
-        Ok(Prepared {
-            body: request.body.clone(),
-            stream: request.facts.stream,
-            relay_usage: request.facts.include_usage,
-            loss: self.loss.clone(),
-            traceparent: request.context.traceparent.clone(),
-            operation: request.operation,
-        })
+        Ok(Prepared { loss: self.loss.clone(), ..Prepared::new(request, deployment, request.body.clone()) })
     }
 
     async fn call(&self, prepared: Prepared) -> Result<Answer, GatewayError> {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bytes::Bytes;
 use gw_types::{
     BodySpan, Capability, CapabilitySet, NormalizedRequest, Operation, OutputField, RequestContext,
-    RequestFacts, RequestedOutput, Temperature, TokenCount,
+    RequestFacts, RequestedOutput, Temperature, TextClasses, TokenCount,
 };
 use serde_json::Value;
 
@@ -126,6 +126,7 @@ impl RequestBuilder {
             output,
             choices: 1,
             text_bytes: length(self.text.len()),
+            text_classes: TextClasses::of(&self.text),
             messages: 1,
             tool_bytes: tools.map_or(0, |span| length(span.end - span.start)),
             images: 0,

@@ -82,6 +82,8 @@ fn sample_facts() -> FactsRecord {
         audio: false,
         choices: 1,
         estimated_input: TokenCount::new(1_305),
+        calibrated_input: Some(TokenCount::new(1_290)),
+        estimated_output: Some(TokenCount::new(100)),
         requested_output: Some(TokenCount::new(256)),
         output_bound: Some(TokenCount::new(256)),
         side_effecting: false,

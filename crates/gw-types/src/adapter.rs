@@ -1,11 +1,14 @@
 //! The seam between the pipeline and a provider.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use crate::{Answer, Deployment, GatewayError, NormalizedRequest, TokenCount};
+use crate::{
+    Answer, BoundedText, Deployment, GatewayError, ModelName, NormalizedRequest, Operation, PassedHeader,
+    RequestId, TokenCount,
+};
 
 /// Calls one provider.
 ///
@@ -50,6 +53,8 @@ pub struct AttemptPlan {
     pub output_bound: Option<TokenCount>,
     /// The time left for this attempt, for providers that take it.
     pub timeout: Duration,
+    /// Whether a translation that would lose anything is refused, whatever the caller says about it.
+    pub strict: bool,
 }
 
 /// A call that is ready to be made.
@@ -64,9 +69,38 @@ pub struct Prepared {
     /// What the translation loses.
     pub loss: Loss,
     /// The caller's trace context, passed on.
-    pub traceparent: Option<crate::BoundedText>,
-    /// The operation asked for.
-    pub operation: crate::Operation,
+    pub traceparent: Option<BoundedText>,
+    /// The operation asked for; also names the wire format that the answer must have.
+    pub operation: Operation,
+    /// The model as the provider knows it.
+    pub model: ModelName,
+    /// The model as the caller named it: what a translated answer says.
+    pub requested_model: Arc<str>,
+    /// The request's own id: what a translated answer is called where the provider gives it none.
+    pub id: Option<RequestId>,
+    /// The caller's headers that a provider of the same format gets.
+    pub passed: Vec<(PassedHeader, Arc<str>)>,
+    /// Whether the caller wants embeddings as base64 that the provider only gives as numbers.
+    pub vectors_to_base64: bool,
+}
+
+impl Prepared {
+    /// Returns a call without loss that sends the body as it is; everything else is taken from request and deployment.
+    pub fn new(request: &NormalizedRequest, deployment: &Deployment, body: Bytes) -> Self {
+        Self {
+            body,
+            stream: request.facts.stream,
+            relay_usage: request.facts.include_usage,
+            loss: Loss::default(),
+            traceparent: request.context.traceparent.clone(),
+            operation: request.operation,
+            model: deployment.model.clone(),
+            requested_model: Arc::clone(&request.facts.model),
+            id: request.context.id.clone(),
+            passed: request.context.passed.clone(),
+            vectors_to_base64: false,
+        }
+    }
 }
 
 impl std::fmt::Debug for Prepared {
@@ -88,13 +122,15 @@ pub struct Loss {
     pub items: Vec<LossItem>,
 }
 
-/// One field that a translation lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One field that a translation lost. Holds no value of the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossItem {
     /// The field, by its path in the caller's format.
-    pub field: &'static str,
+    pub path: BoundedText,
     /// How it was lost.
     pub kind: LossKind,
+    /// Why, in gw's own fixed words.
+    pub why: &'static str,
 }
 
 /// Says how a field was lost.
@@ -104,6 +140,19 @@ pub enum LossKind {
     Dropped,
     /// The provider's format has something near.
     Approximated,
+    /// The same is brought about by other means, such as a forced tool in the place of a schema.
+    Emulated,
+}
+
+impl LossKind {
+    /// Returns the name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dropped => "dropped",
+            Self::Approximated => "approximated",
+            Self::Emulated => "emulated",
+        }
+    }
 }
 
 const _: fn(&dyn Adapter) = |_object_safe| {};

@@ -4,7 +4,10 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::{AccountingRecord, ErrorKind, GatewayError, KeyName, Money, RequestId, TenantId, UtcTime};
+use crate::{
+    AccountingRecord, BoundedText, DeploymentName, ErrorKind, GatewayError, KeyName, Money, RequestId,
+    TenantId, UtcTime,
+};
 
 /// Keeps the records.
 ///
@@ -41,6 +44,17 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// `Overloaded` if the store cannot be read now.
     async fn spend_since(&self, since: UtcTime) -> Result<Vec<SpendRow>, GatewayError>;
 
+    /// Returns what was spent since the instant, by everything that a budget can be for; sorted by all of it.
+    ///
+    /// A ledger that knows no more than [`Ledger::spend_since`] leaves model and deployment out.
+    ///
+    /// # Errors
+    /// `Overloaded` if the store cannot be read now.
+    async fn spend_details_since(&self, since: UtcTime) -> Result<Vec<SpendDetail>, GatewayError> {
+        let rows = self.spend_since(since).await?;
+        Ok(rows.into_iter().map(SpendDetail::from).collect())
+    }
+
     /// Waits until every appended record is stored.
     async fn flush(&self);
 }
@@ -74,6 +88,27 @@ pub struct SpendRow {
     pub key: KeyName,
     /// The sum of cost and side costs.
     pub spent: Money,
+}
+
+/// What was spent for one combination of everything that a budget can be for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpendDetail {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The key.
+    pub key: KeyName,
+    /// The model as the caller named it; `None`: not known.
+    pub model: Option<BoundedText>,
+    /// The deployment that was paid: the serving one for the cost, its own for a side cost; `None`: not known.
+    pub deployment: Option<DeploymentName>,
+    /// The sum of cost and side costs.
+    pub spent: Money,
+}
+
+impl From<SpendRow> for SpendDetail {
+    fn from(SpendRow { tenant, key, spent }: SpendRow) -> Self {
+        Self { tenant, key, model: None, deployment: None, spent }
+    }
 }
 
 /// Resolves when an appended record is stored.

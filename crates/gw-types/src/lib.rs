@@ -23,15 +23,19 @@ mod fetch;
 mod finish;
 mod frame;
 mod ids;
+mod json;
 mod keys;
 mod ledger;
+mod metadata;
 mod money;
 mod price;
 mod random;
 mod record;
 mod redacted;
 mod request;
+mod seal;
 mod text;
+mod text_classes;
 mod usage;
 
 pub use gw_errors::{
@@ -54,7 +58,8 @@ pub use self::{
         RouteName, TaskClass, TenantId,
     },
     keys::{KeyIdentity, KeyStore},
-    ledger::{Ledger, LedgerPlace, Receipt, RecordQuery, SpendRow, StoredRecord},
+    ledger::{Ledger, LedgerPlace, Receipt, RecordQuery, SpendDetail, SpendRow, StoredRecord},
+    metadata::Metadata,
     money::Money,
     price::{Cost, MissingPrice, Price, PriceTier, Pricing, TierScope},
     random::{IdSource, Random, SeededRandom, SequentialIds},
@@ -64,9 +69,11 @@ pub use self::{
     },
     redacted::Secret,
     request::{
-        BodySpan, CacheControl, NormalizedRequest, Operation, OutputField, RequestContext, RequestFacts,
-        RequestedOutput, Temperature,
+        BodySpan, CacheControl, NormalizedRequest, Operation, OutputField, PassedHeader, RequestContext,
+        RequestFacts, RequestedOutput, Temperature,
     },
+    seal::{NotAHash, SealHash, SealedRecord},
     text::BoundedText,
+    text_classes::{TextClasses, TextCounter},
     usage::{TokenCount, Usage},
 };

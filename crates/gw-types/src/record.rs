@@ -11,8 +11,8 @@ use crate::{
 /// What happened to one request.
 ///
 /// Durations are in microseconds, money in pico-USD. The schema is closed: there is no field that could hold a prompt
-/// or a completion. What is absent or an empty list is left out of the serialised form, which halves what a ledger
-/// writes; reading it back gives the whole record.
+/// or a completion. What is absent, an empty list, or nearly always zero or false is left out of the serialised form,
+/// which halves what a ledger writes; reading it back gives the whole record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountingRecord {
@@ -67,10 +67,13 @@ pub struct AccountingRecord {
     /// What the call cost.
     pub cost: Money,
     /// Whether a class without a price of its own took the text price.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub priced_by_fallback: bool,
     /// What was reserved for it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reserved: Money,
     /// What the provider billed beyond the bound that it was sent.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub overrun: Money,
     /// What was spent on the side: embedding, judging.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,15 +116,24 @@ pub struct FactsRecord {
     /// Number of messages.
     pub messages: u32,
     /// Bytes of tool definitions.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tool_bytes: u64,
     /// Number of images.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub images: u32,
     /// Whether audio goes in or is asked for.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub audio: bool,
     /// Answers asked for.
     pub choices: u32,
-    /// The estimate of the input tokens.
+    /// The estimate of the input tokens, as routes match by it: the same whatever was learnt.
     pub estimated_input: TokenCount,
+    /// The estimate for the deployment that was asked last, by what its answers have shown; absent: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated_input: Option<TokenCount>,
+    /// The estimate of each answer's output tokens that windows of tokens counted; absent: none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_output: Option<TokenCount>,
     /// The output bound that the caller named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_output: Option<TokenCount>,
@@ -129,8 +141,10 @@ pub struct FactsRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bound: Option<TokenCount>,
     /// Whether the request changes state elsewhere.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub side_effecting: bool,
     /// What the caller said about the cache.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cache_control: CacheControl,
     /// The whole budget of time, in milliseconds.
     pub deadline_ms: u64,
@@ -265,8 +279,10 @@ pub struct LatencySplit {
     /// From arrival to the last byte.
     pub total_us: u64,
     /// Waiting for slots.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub queue_us: u64,
     /// Waiting between attempts.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub backoff_us: u64,
     /// From the first call to the first byte of the answer that was used, other attempts included.
     pub upstream_first_byte_us: u64,
@@ -275,6 +291,13 @@ pub struct LatencySplit {
     /// gw's own work: the rest.
     pub own_us: u64,
 }
+
+/// Says that a field holds what its absence means.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+mod canonical;
 
 mod by_name {
     //! Outcomes by their stable name: their crate knows no serialisation.

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{BoundedText, CapabilitySet, Classification, Dialect, Residency, TaskClass, TokenCount};
+use crate::{
+    BoundedText, CapabilitySet, Classification, Dialect, Metadata, RequestId, Residency, TaskClass,
+    TextClasses, TokenCount,
+};
 
 /// Names what the caller wants done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,6 +34,14 @@ impl Operation {
         match self {
             Self::Chat | Self::Responses | Self::Completions | Self::Embeddings => Dialect::OpenAi,
             Self::Messages | Self::CountTokens => Dialect::Anthropic,
+        }
+    }
+
+    /// Returns whether a model writes the answer, so that it has a length that can be bounded and is billed.
+    pub const fn generates(self) -> bool {
+        match self {
+            Self::Chat | Self::Responses | Self::Messages | Self::Completions => true,
+            Self::Embeddings | Self::CountTokens => false,
         }
     }
 
@@ -101,6 +112,8 @@ pub struct RequestFacts {
     pub choices: u32,
     /// UTF-8 bytes of all text in messages, decoded.
     pub text_bytes: u64,
+    /// What that text is made of, for estimates; all zero where it was not counted.
+    pub text_classes: TextClasses,
     /// Number of messages.
     pub messages: u32,
     /// Bytes of the tool definitions and schemas as they stand in the body.
@@ -115,21 +128,6 @@ pub struct RequestFacts {
     pub temperature: Temperature,
     /// The caller's end-user label, for the record.
     pub user: Option<BoundedText>,
-}
-
-impl RequestFacts {
-    /// Returns an upper bound of the input tokens of any byte-level tokenizer.
-    ///
-    /// UTF-8 bytes of all text, plus 4 a message and 3, plus the bytes of tool definitions: each token covers at least
-    /// one byte. Images are outside the bound.
-    pub fn input_tokens_bound(&self) -> TokenCount {
-        TokenCount::new(
-            self.text_bytes
-                .saturating_add(u64::from(self.messages).saturating_mul(4))
-                .saturating_add(3)
-                .saturating_add(self.tool_bytes),
-        )
-    }
 }
 
 /// The output bound that a caller named.
@@ -207,4 +205,47 @@ pub struct RequestContext {
     pub client_request_id: Option<BoundedText>,
     /// The caller's `traceparent`, passed on to the provider and kept in the record.
     pub traceparent: Option<BoundedText>,
+    /// The request's own id: what an answer is called whose provider gave it no id. `None` outside of a server.
+    pub id: Option<RequestId>,
+    /// The body's `metadata`, read only where a route matches by it.
+    pub metadata: Metadata,
+    /// Whether the request goes on from something that lives at one deployment: then no other may answer.
+    pub pinned: bool,
+    /// `x-gw-translation: strict`: refuse rather than lose a field in a translation.
+    pub translation_strict: bool,
+    /// Headers that a provider of the same format gets as the caller wrote them; each name at most once.
+    pub passed: Vec<(PassedHeader, Arc<str>)>,
+}
+
+/// Names a caller's header that goes to the provider. The list is closed: no other header of a caller gets there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PassedHeader {
+    /// `anthropic-beta`.
+    AnthropicBeta,
+    /// `anthropic-version`.
+    AnthropicVersion,
+    /// `openai-beta`.
+    OpenAiBeta,
+}
+
+impl PassedHeader {
+    /// Every header of the list.
+    pub const ALL: [Self; 3] = [Self::AnthropicBeta, Self::AnthropicVersion, Self::OpenAiBeta];
+
+    /// Returns the name in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AnthropicBeta => "anthropic-beta",
+            Self::AnthropicVersion => "anthropic-version",
+            Self::OpenAiBeta => "openai-beta",
+        }
+    }
+
+    /// Returns the family of wire formats whose providers get it.
+    pub const fn dialect(self) -> Dialect {
+        match self {
+            Self::AnthropicBeta | Self::AnthropicVersion => Dialect::Anthropic,
+            Self::OpenAiBeta => Dialect::OpenAi,
+        }
+    }
 }

@@ -78,9 +78,15 @@ pub struct Usage {
     #[serde(skip_serializing_if = "TokenCount::is_zero")]
     pub image_input: TokenCount,
     /// Whether any of the figures is gw's estimate and not the provider's report.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
     /// Whether the provider's figures contradicted each other and were brought into range.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub inconsistent: bool,
+    /// Whether the provider reported what cannot be true (a negative count, more than the context window holds), so that
+    /// the figures are gw's estimate instead.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub implausible: bool,
 }
 
 impl Usage {

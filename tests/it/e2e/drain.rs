@@ -93,8 +93,7 @@ async fn an_idle_gateway_ends_at_once() {
 
 /// Reads the outcomes of the records out of the ledger's file, oldest first.
 fn outcomes(gw: &Gw) -> Vec<String> {
-    let ledger = rusqlite::Connection::open(gw.folder().join("gw.db")).unwrap();
-    crate::e2e::ledger::records(&ledger)
+    crate::e2e::ledger::records(&gw.folder())
         .iter()
         .map(|record| record["outcome"].as_str().unwrap().to_owned())
         .collect()

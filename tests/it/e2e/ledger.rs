@@ -1,15 +1,20 @@
 //! Records and spend across a restart.
 
+use std::path::Path;
+
+use gw_stores::{ExportFormat, LedgerFile, Period};
 use gw_testkit::{FakeProvider, FaultScript, ok};
 use serde_json::Value;
 
 use crate::support::{Gw, Toml, chat};
 
-/// Reads the records out of a ledger's file, oldest first.
-pub(super) fn records(ledger: &rusqlite::Connection) -> Vec<Value> {
-    let mut statement = ledger.prepare("SELECT record FROM records ORDER BY seq").unwrap();
-    let texts = statement.query_map((), |row| row.get::<_, String>(0)).unwrap();
-    texts.map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
+/// Reads the records out of the ledger of a folder, oldest first.
+pub(super) fn records(folder: &Path) -> Vec<Value> {
+    let mut lines = Vec::new();
+    let ledger = LedgerFile::open(&folder.join("gw.db")).unwrap();
+    ledger.export(ExportFormat::JsonLines, Period::default(), None, &mut lines).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["record"].take()).collect()
 }
 
 #[tokio::test]
@@ -60,8 +65,7 @@ async fn plain_and_streamed_answers_leave_their_records_in_the_file() {
     let streamed = stream.header("x-request-id").to_owned();
     stream.rest().await;
     gw.records(2).await;
-    let ledger = rusqlite::Connection::open(gw.folder().join("gw.db")).unwrap();
     let ids: Vec<_> =
-        records(&ledger).iter().map(|record| record["id"].as_str().unwrap().to_owned()).collect();
+        records(&gw.folder()).iter().map(|record| record["id"].as_str().unwrap().to_owned()).collect();
     assert_eq!(ids, [answer.header("x-request-id"), &streamed]);
 }

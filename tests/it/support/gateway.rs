@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-use super::{Call, Program, Toml, client::client, eventually, key_of, within};
+use super::{Answer, Call, Program, Toml, client::client, eventually, key_of, within};
 
 /// A running gateway on ports of its own. Killed on drop.
 pub(crate) struct Gw {
@@ -153,11 +153,31 @@ impl Gw {
         self.folder.path().to_owned()
     }
 
+    /// Writes another configuration, and asks for nothing.
+    pub(crate) fn write_config(&self, toml: &Toml) {
+        std::fs::write(self.folder.path().join("gw.toml"), toml.text()).unwrap();
+    }
+
+    /// Asks the admin plane for a reload.
+    pub(crate) async fn reload(&self) -> Answer {
+        Call::new(&self.client, self.admin, Method::POST, "/admin/v1/reload").send().await
+    }
+
     /// Sends SIGTERM.
     pub(crate) async fn terminate(&self) {
+        self.signal("TERM").await;
+    }
+
+    /// Sends SIGHUP.
+    pub(crate) async fn hang_up(&self) {
+        self.signal("HUP").await;
+    }
+
+    async fn signal(&self, name: &str) {
         let pid = self.child.id().unwrap();
         // `kill` is built into every shell.
-        let sent = Command::new("/bin/sh").args(["-c", &format!("kill -TERM {pid}")]).status().await.unwrap();
+        let sent =
+            Command::new("/bin/sh").args(["-c", &format!("kill -{name} {pid}")]).status().await.unwrap();
         assert!(sent.success());
     }
 

@@ -164,7 +164,7 @@ async fn read(mut relay: Box<Relay>) -> Vec<u8> {
         match item {
             RelayItem::Bytes(bytes) => body.extend_from_slice(&bytes),
             RelayItem::Done => body.extend_from_slice(&openai::done_event()),
-            RelayItem::Capped => body.extend_from_slice(b"capped"),
+            RelayItem::Capped { .. } => body.extend_from_slice(b"capped"),
             RelayItem::Failed(error) => body.extend_from_slice(&openai::error_event(&error)),
         }
     }

@@ -185,12 +185,14 @@ pub(crate) const TABLE: &[Row] = &[
         order: Some(8),
         names: &["gw-errors", "gw-types", "gw-limits", "gw-cache"],
         outside: &[
-            "async-trait", "backon", "blake2", "bytes", "deadpool-postgres", "foldhash", "futures-core",
-            "futures-util", "jiff", "parking_lot", "redis", "rusqlite", "serde", "serde_json", "smallvec",
-            "thiserror", "tokio-postgres", "tracing",
+            "async-trait", "aws-lc-rs", "backon", "blake2b_simd", "bytes", "crc32fast", "deadpool-postgres",
+            "foldhash", "futures-core", "futures-util", "jiff", "memchr", "parking_lot", "redis", "rusqlite", "serde",
+            "serde_json", "smallvec", "thiserror", "tokio-postgres", "tracing",
         ],
         limited: &[("tokio", &["rt", "net", "sync", "time", "macros"])],
-        why: "the only room with SQL and Redis; fills the ledger, shared-limits and shared-cache seams",
+        why: "the only room with SQL and Redis; fills the ledger, shared-limits and shared-cache seams; signs checkpoints \
+              with the Ed25519 that the TLS library brings (`aws-lc-rs`), checks its journal (`crc32fast`) and hashes \
+              records four at a time (`blake2b_simd`)",
         ..NOTHING
     },
     Row {
@@ -267,12 +269,13 @@ pub(crate) const TABLE: &[Row] = &[
             "gw-exec", "gw-adapters", "gw-stores", "gw-config", "gw-server", "gw-cli",
         ],
         outside: &[
-            "arc-swap", "base64", "blake2", "foldhash", "futures-core", "http-body", "jiff", "memchr",
-            "parking_lot", "percent-encoding", "redis", "rusqlite", "serde", "smallvec", "thiserror",
+            "arc-swap", "base64", "blake2", "foldhash", "futures-core", "http-body", "jiff", "jsonschema",
+            "memchr", "parking_lot", "percent-encoding", "redis", "rusqlite", "serde", "smallvec", "thiserror",
             "tokio-postgres", "toml", "tower-service", "tracing",
         ],
         published: false,
-        why: "whole-gateway tests and benches look at every layer and at what it left in its stores",
+        why: "whole-gateway tests and benches look at every layer, at what it left in its stores, and whether what callers \
+              are sent keeps to their published schemas (`jsonschema`)",
         ..NOTHING
     },
 ];

@@ -9,11 +9,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use gw_dialects::openai::{ErrorHead, classify, read_answer};
+use gw_dialects::openai::{ErrorHead, classify};
 use gw_types::{
     Adapter, Answer, AttemptPlan, BoundedText, Clock, CompleteAnswer, Deployment, ErrorKind, GatewayError,
-    NormalizedRequest, OutputField, Prepared, StreamAnswer,
+    NormalizedRequest, Operation, Prepared, StreamAnswer,
 };
 
 use super::{
@@ -22,7 +21,7 @@ use super::{
     script::{Action, Script},
     stream::ScriptedStream,
 };
-use crate::openai::prepare_chat;
+use crate::http::{Format, Habits, Received, Way, not_available};
 
 /// Plays a script: no socket, no key, the same bytes every time.
 ///
@@ -66,10 +65,11 @@ impl Adapter for ScriptedAdapter {
         deployment: &Deployment,
         plan: &AttemptPlan,
     ) -> Result<Prepared, GatewayError> {
-        prepare_chat(request, deployment, plan, OutputField::MaxCompletionTokens)
+        way(request.operation)?.prepare(request, deployment, plan, &Habits::OPENAI)
     }
 
     async fn call(&self, prepared: Prepared) -> Result<Answer, GatewayError> {
+        let way = way(prepared.operation)?;
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let step = self.script.step(call).clone();
         self.wait(step.delay).await;
@@ -84,31 +84,36 @@ impl Adapter for ScriptedAdapter {
             Action::Reset => return Err(broken("the scripted connection broke before an answer")),
         };
         let question = Question::read(&prepared.body);
-        let created = self.clock.utc().seconds();
-        let reply = Reply::new(&question, text, format!("chatcmpl-{id}"), created);
+        let now = self.clock.utc();
+        let reply = Reply::new(&question, text, format!("chatcmpl-{id}"), now.seconds());
+        let id = BoundedText::new(&id);
+        let received = Received { prepared: &prepared, id: Some(&id), now };
         if prepared.stream {
-            let frames = reply.frames();
-            let kept = if whole { frames.len() } else { frames.len() / 2 };
-            return Ok(self.stream(frames, kept, &prepared, &id));
+            let mut frames = reply.frames();
+            frames.truncate(if whole { frames.len() } else { frames.len() / 2 });
+            let clock = Arc::clone(&self.clock);
+            let items = ScriptedStream::new(frames.into(), self.script.pause, way.decoder(&received)?, clock);
+            return Ok(Answer::Stream(StreamAnswer {
+                items: Box::pin(items),
+                upstream_request_id: Some(id),
+            }));
         }
         if !whole {
             return Err(broken("the scripted connection broke in the middle of the answer"));
         }
-        let raw = reply.body();
-        let facts = read_answer(&raw)?;
-        Ok(Answer::Complete(CompleteAnswer { raw, facts, upstream_request_id: Some(BoundedText::new(&id)) }))
+        let (raw, facts) = way.read(reply.body(), &received)?;
+        Ok(Answer::Complete(CompleteAnswer { raw, facts, upstream_request_id: Some(id) }))
     }
 }
 
-impl ScriptedAdapter {
-    fn stream(&self, frames: Vec<Bytes>, kept: usize, prepared: &Prepared, id: &str) -> Answer {
-        let clock = Arc::clone(&self.clock);
-        let frames = frames.into_iter().take(kept).collect();
-        let items = ScriptedStream::new(frames, self.script.pause, prepared.relay_usage, clock);
-        Answer::Stream(StreamAnswer {
-            items: Box::pin(items),
-            upstream_request_id: Some(BoundedText::new(id)),
-        })
+/// The script speaks chat completions; other conversations are translated, as at a real provider.
+fn way(operation: Operation) -> Result<Way, GatewayError> {
+    match operation {
+        Operation::Chat => Ok(Way::Chat),
+        Operation::Responses | Operation::Messages => Ok(Way::Translated(Format::Chat)),
+        Operation::Completions | Operation::Embeddings | Operation::CountTokens => {
+            Err(not_available(operation))
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gw_dialects::openai::{StreamDecoder, StreamOptions};
 use gw_types::{Clock, GatewayError, Sleep, StreamItem};
+
+use crate::http::Decoder;
 
 pub(super) struct ScriptedStream {
     frames: VecDeque<Bytes>,
@@ -19,7 +20,7 @@ pub(super) struct ScriptedStream {
     pause: Duration,
     sent: usize,
     sleep: Option<Sleep>,
-    decoder: StreamDecoder,
+    decoder: Decoder,
     decoded: VecDeque<StreamItem>,
     ended: bool,
     clock: Arc<dyn Clock>,
@@ -29,10 +30,9 @@ impl ScriptedStream {
     pub(super) fn new(
         frames: VecDeque<Bytes>,
         pause: Duration,
-        relay_usage: bool,
+        decoder: Decoder,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let decoder = StreamDecoder::new(StreamOptions { relay_usage });
         Self { frames, pause, sent: 0, sleep: None, decoder, decoded: VecDeque::new(), ended: false, clock }
     }
 

@@ -4,13 +4,17 @@
 
 mod answers;
 mod connections;
+mod credentials;
 mod failures;
 mod fetch;
 mod http2;
+mod providers;
 mod proxies;
+mod recorded;
 mod requests;
 mod scripted;
 mod server;
 mod setup;
 mod streams;
 mod tls;
+mod translated;

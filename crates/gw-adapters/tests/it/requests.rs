@@ -5,7 +5,7 @@ use gw_types::{BoundedText, ErrorKind, Operation, Secret};
 
 use crate::{
     server::{Act, Server, json},
-    setup::{ANSWER, KEY, PLAN, Setup, bounded, config, request},
+    setup::{ANSWER, KEY, PLAN, Setup, asked, bounded, config, request},
 };
 
 async fn sent_by(make: impl FnOnce(&str) -> ProviderConfig, model: &str) -> String {
@@ -48,7 +48,7 @@ async fn azure_has_its_own_path_and_header() {
 #[tokio::test]
 async fn compatible_needs_no_key_and_takes_static_headers() {
     let make = |base: &str| ProviderConfig {
-        kind: ProviderKind::OpenAiCompatible,
+        kind: ProviderKind::OpenAiCompatible { preset: None },
         api_key: None,
         headers: vec![
             ("X-Team".to_owned(), Secret::new("blue").unwrap()),
@@ -82,7 +82,7 @@ fn the_output_bound_goes_into_the_kind_s_own_field() {
     for (kind, expected) in [
         (ProviderKind::OpenAi, r#""max_completion_tokens":7"#),
         (ProviderKind::AzureOpenAi { api_version: "v1".to_owned() }, r#""max_completion_tokens":7"#),
-        (ProviderKind::OpenAiCompatible, r#""max_tokens":7"#),
+        (ProviderKind::OpenAiCompatible { preset: None }, r#""max_tokens":7"#),
     ] {
         let setup = Setup::new(ProviderConfig { kind, ..config("http://127.0.0.1:9") });
         let prepared = setup.adapter.prepare(&request(false, "x"), &setup.deployment, &bounded(7)).unwrap();
@@ -94,13 +94,10 @@ fn the_output_bound_goes_into_the_kind_s_own_field() {
 #[test]
 fn other_operations_are_refused_before_any_call() {
     let setup = Setup::at("http://127.0.0.1:9");
-    for operation in
-        [Operation::Responses, Operation::Messages, Operation::Embeddings, Operation::CountTokens]
-    {
-        let asked = gw_types::NormalizedRequest { operation, ..request(false, "x") };
-        let error = setup.adapter.prepare(&asked, &setup.deployment, &PLAN).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
-    }
+    let body = r#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
+    let asked = asked(Operation::CountTokens, body);
+    let error = setup.adapter.prepare(&asked, &setup.deployment, &PLAN).unwrap_err();
+    assert_eq!((error.kind(), error.subject()), (ErrorKind::InvalidRequest, Some("count_tokens")));
 }
 
 #[tokio::test]

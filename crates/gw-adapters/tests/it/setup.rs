@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use gw_adapters::{Provider, ProviderConfig, ProviderKind, TransportConfig};
-use gw_dialects::openai::read_chat;
+use gw_dialects::{anthropic, completions, embeddings, openai::read_chat, responses};
 use gw_types::{
     Adapter, Answer, AttemptPlan, CapabilitySet, Classification, CompleteAnswer, Deployment, DeploymentName,
     DeploymentTiming, GatewayError, ManualClock, ModelName, NormalizedRequest, Operation, Prepared, Pricing,
@@ -32,6 +32,7 @@ pub(crate) fn config(base_url: &str) -> ProviderConfig {
         kind: ProviderKind::OpenAi,
         base_url: base_url.to_owned(),
         api_key: Secret::new(KEY),
+        credentials: None,
         headers: Vec::new(),
         transport: limits(),
     }
@@ -101,7 +102,8 @@ impl Setup {
     }
 }
 
-pub(crate) const PLAN: AttemptPlan = AttemptPlan { output_bound: None, timeout: Duration::from_secs(60) };
+pub(crate) const PLAN: AttemptPlan =
+    AttemptPlan { output_bound: None, timeout: Duration::from_secs(60), strict: false };
 
 pub(crate) fn bounded(tokens: u64) -> AttemptPlan {
     AttemptPlan { output_bound: Some(TokenCount::new(tokens)), ..PLAN }
@@ -136,6 +138,20 @@ pub(crate) fn parsed(body: String) -> NormalizedRequest {
     let body = Bytes::from(body);
     let facts = read_chat(&body).unwrap();
     NormalizedRequest { operation: Operation::Chat, body, facts, context: RequestContext::default() }
+}
+
+/// Reads a body as the operation's own format.
+pub(crate) fn asked(operation: Operation, body: &str) -> NormalizedRequest {
+    let body = Bytes::copy_from_slice(body.as_bytes());
+    let facts = match operation {
+        Operation::Chat => read_chat(&body),
+        Operation::Responses => responses::read_request(&body).map(|request| request.facts),
+        Operation::Messages => anthropic::read_messages(&body),
+        Operation::CountTokens => anthropic::read_count_tokens(&body),
+        Operation::Completions => completions::read_request(&body),
+        Operation::Embeddings => embeddings::read_request(&body),
+    };
+    NormalizedRequest { operation, body, facts: facts.unwrap(), context: RequestContext::default() }
 }
 
 /// Reads a stream to its end.

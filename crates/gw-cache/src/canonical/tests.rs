@@ -1,9 +1,11 @@
 //! The canonical form, case by case.
 
+use gw_types::Operation;
+
 use super::{Canonical, DEPTH_MAX};
 
 fn canonical(body: &str) -> Option<String> {
-    let canonical = Canonical::read(body.as_bytes())?;
+    let canonical = Canonical::read(body.as_bytes(), Operation::Chat)?;
     Some(canonical.members().map(|member| String::from_utf8(member.to_vec()).unwrap()).collect())
 }
 
@@ -109,7 +111,7 @@ fn only_one_whole_object_is_read() {
     ] {
         refuses(wrong);
     }
-    assert!(Canonical::read(b"{\"a\":\"\xff\"}").is_none());
+    assert!(Canonical::read(b"{\"a\":\"\xff\"}", Operation::Chat).is_none());
 }
 
 #[test]

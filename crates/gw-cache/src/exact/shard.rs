@@ -7,7 +7,7 @@ use std::{
 
 use gw_types::MonoTime;
 
-use crate::{CacheKey, CacheUsage, CachedAnswer, key::DigestState};
+use crate::{CacheKey, CacheUsage, CachedAnswer, InvalidationScope, Storable, key::DigestState};
 
 /// A shard's share of the cache's bounds.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,7 @@ pub(super) struct Shard {
 pub(super) struct Entry {
     answer: Arc<CachedAnswer>,
     weight: u64,
+    cost_micros: u64,
     expires: MonoTime,
     /// Which place in the queues is this entry's; older places of the same key are void.
     ticket: u64,
@@ -61,6 +62,8 @@ impl Shard {
     const HITS_MAX: u8 = 3;
     /// The small queue's share of the room: one part in this many.
     const SMALL_SHARE: u64 = 10;
+    /// Main entries that compete for who goes first.
+    const TIED_MAX: usize = 4;
     /// Void places that a queue may hold beyond as many as it has live ones.
     const VOID_PLACES_MAX: usize = 32;
 
@@ -93,14 +96,9 @@ impl Shard {
     }
 
     /// Stores an entry that fits into the bounds on its own, and makes room for it.
-    pub(super) fn put(
-        &mut self,
-        key: CacheKey,
-        answer: Arc<CachedAnswer>,
-        weight: u64,
-        expires: MonoTime,
-        now: MonoTime,
-    ) {
+    pub(super) fn put(&mut self, key: CacheKey, stored: Storable, weight: u64, now: MonoTime) {
+        let Storable { answer, ttl, cost_micros } = stored;
+        let expires = now.saturating_add(ttl);
         // A key that is here already keeps its queue and its hits; it is no newcomer.
         let (in_main, hits) = match self.remove(&key) {
             Some(old) => (old.in_main, old.hits),
@@ -108,7 +106,7 @@ impl Shard {
         };
         let ticket = self.ticket();
         self.queue(in_main).push(ticket, key.clone(), weight);
-        self.entries.insert(key, Entry { answer, weight, expires, ticket, in_main, hits });
+        self.entries.insert(key, Entry { answer, weight, cost_micros, expires, ticket, in_main, hits });
         while self.is_over() {
             self.evict_one(now);
         }
@@ -172,20 +170,63 @@ impl Shard {
     }
 
     /// Removes the oldest main entry that was not asked for since its last turn; each pass takes a hit from the rest,
-    /// so that at most [`Shard::HITS_MAX`] passes find one.
+    /// so that at most [`Shard::HITS_MAX`] passes find one. Of the next few whose turn it is as well, the cheapest goes.
     fn evict_main(&mut self, now: MonoTime) {
-        while let Some((ticket, key)) = self.main.places.pop_front() {
+        let mut idle: Vec<(u64, CacheKey)> = Vec::new();
+        // How many more places may be looked at; the first idle entry bounds the rest.
+        let mut looks = usize::MAX;
+        while looks > 0
+            && let Some((ticket, key)) = self.main.places.pop_front()
+        {
             let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.ticket == ticket) else {
                 continue;
             };
-            if entry.hits > 0 && now < entry.expires {
-                entry.hits -= 1;
-                self.main.places.push_back((ticket, key));
-                continue;
+            looks -= 1;
+            if now >= entry.expires {
+                put_back(&mut self.main.places, idle);
+                self.remove(&key);
+                return;
             }
-            self.remove(&key);
-            return;
+            if entry.hits > 0 {
+                if idle.is_empty() {
+                    entry.hits -= 1;
+                    self.main.places.push_back((ticket, key));
+                    continue;
+                }
+                self.main.places.push_front((ticket, key));
+                break;
+            }
+            looks = looks.min(Self::TIED_MAX - idle.len() - 1);
+            idle.push((ticket, key));
         }
+        // Cost a byte, compared without a division; of equal ones the oldest.
+        let price = |key: &CacheKey| {
+            self.entries.get(key).map_or((0, 1), |entry| (entry.cost_micros, entry.weight.max(1)))
+        };
+        let cheaper = |one: &CacheKey, other: &CacheKey| {
+            let ((cost, weight), (other_cost, other_weight)) = (price(one), price(other));
+            u128::from(cost) * u128::from(other_weight) < u128::from(other_cost) * u128::from(weight)
+        };
+        let cheapest =
+            (1..idle.len()).fold(0, |best, at| if cheaper(&idle[at].1, &idle[best].1) { at } else { best });
+        let goes = (!idle.is_empty()).then(|| idle.remove(cheapest));
+        put_back(&mut self.main.places, idle);
+        goes.into_iter().for_each(|(_, key)| drop(self.remove(&key)));
+    }
+
+    pub(super) fn matching(&self, scope: &InvalidationScope) -> CacheUsage {
+        let fitting = self.entries.iter().filter(|(key, _)| scope.fits(key.origin()));
+        fitting.fold(CacheUsage::default(), |sum, (_, entry)| {
+            sum.with(CacheUsage { entries: 1, bytes: entry.weight })
+        })
+    }
+
+    pub(super) fn invalidate(&mut self, scope: &InvalidationScope) -> CacheUsage {
+        let gone = self.matching(scope);
+        let keys: Vec<CacheKey> =
+            self.entries.keys().filter(|key| scope.fits(key.origin())).cloned().collect();
+        keys.iter().for_each(|key| drop(self.remove(key)));
+        gone
     }
 
     fn queue(&mut self, main: bool) -> &mut Queue {
@@ -231,6 +272,11 @@ impl Ghost {
     }
 }
 
+/// Puts places back in front, in their order.
+fn put_back(places: &mut VecDeque<(u64, CacheKey)>, idle: Vec<(u64, CacheKey)>) {
+    idle.into_iter().rev().for_each(|place| places.push_front(place));
+}
+
 fn wide(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
@@ -242,7 +288,7 @@ mod tests {
     use gw_types::{AnswerFacts, DeploymentName, MonoTime, Operation, RequestId, RouteName, TenantId};
 
     use super::{Shard, ShardBounds};
-    use crate::{CacheKey, CachedAnswer, KeyParts};
+    use crate::{CacheKey, CachedAnswer, KeyParts, Storable};
 
     fn key(number: u32) -> CacheKey {
         let parts = KeyParts {
@@ -265,8 +311,13 @@ mod tests {
             model_version: None,
             origin: RequestId::from_bits(number.into()),
         };
-        shard.put(key(number), Arc::new(answer), 1, expires, MonoTime::ZERO);
+        let ttl = std::time::Duration::from_nanos(expires.nanos());
+        let stored = Storable { answer: Arc::new(answer), ttl, cost_micros: COSTS[number as usize % 4] };
+        shard.put(key(number), stored, 1, MonoTime::ZERO);
     }
+
+    /// What entries cost, by their number.
+    const COSTS: [u64; 4] = [5, 1, 3, 9];
 
     const LATER: MonoTime = MonoTime::from_nanos(1);
 
@@ -291,6 +342,19 @@ mod tests {
         (100..200).for_each(|number| put(&mut shard, number, LATER));
         assert!(shard.get(&key(0), MonoTime::ZERO).is_some());
         assert!(shard.ghost.order.len() <= 10);
+    }
+
+    #[test]
+    fn of_idle_main_entries_the_cheapest_goes_first() {
+        let mut shard = Shard::new(ShardBounds { bytes: 4, entries: 4 });
+        for number in 0..4 {
+            put(&mut shard, number, LATER);
+            (0..2).for_each(|_| drop(shard.get(&key(number), MonoTime::ZERO)));
+        }
+        // All four move to the main queue without hits, and the cheapest of them goes.
+        shard.evict_one(MonoTime::ZERO);
+        let left: Vec<u32> = (0..4).filter(|&n| shard.entries.contains_key(&key(n))).collect();
+        assert_eq!((left, shard.usage().entries, shard.main.places.len()), (vec![0, 2, 3], 3, 3));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The guards, pair by pair.
 
-use super::{Guard, words::WORDS};
+use super::{
+    Guard,
+    words::{DATES, FILLERS, FORMATS, LIMITS, NEGATIONS, NUMBERS, OPENERS, OPPOSITES, UNITS},
+};
 
 fn allows(one: &str, other: &str) -> bool {
     let (one, other) = (Guard::of(one), Guard::of(other));
@@ -84,14 +87,49 @@ fn shared_words_keep_their_order() {
 }
 
 #[test]
-fn question_words_matter() {
+fn the_kind_of_question_matters() {
     apart("When was it built", "Where was it built");
-    apart("How much is left", "How many is left");
+    apart("Why is it built", "How is it built");
     apart("Is it raining", "Can it rain");
+    apart("How long is the trip", "Who is on the trip");
+    same("How do I order a card", "How can I order a card");
+    same("Can I change the name?", "Is it possible to change the name?");
 }
 
 #[test]
-fn the_list_is_sorted_and_in_lower_case() {
-    assert!(WORDS.is_sorted_by(|one, other| one < other));
-    assert!(WORDS.iter().all(|word| *word == word.to_lowercase()));
+fn formats_and_languages_matter() {
+    apart("Give me the list as JSON", "Give me the list as CSV");
+    apart("Say it in French", "Say it in German");
+    apart("Sort it in Python", "Sort it in Rust");
+    apart("Write a poem on rain", "Write an essay on rain");
+    apart("convert json to csv", "convert csv to json");
+}
+
+#[test]
+fn amounts_are_the_same_in_words_and_digits() {
+    same("Is it open for two weeks", "Is it open for 2 weeks");
+    same("Remind me at 7am", "remind me at 7 am");
+    apart("Remind me at 7am", "Remind me at 7pm");
+    apart("Refund after 6 days", "Refund after 6 months");
+    apart("Open on Monday", "Open on Tuesday");
+    same("Open on Monday", "Open on Mondays");
+    apart("Is it monthly", "Is it yearly");
+}
+
+#[test]
+fn greetings_and_word_order_of_clauses_do_not_matter() {
+    same("Do you do takeaway?", "Hello, do you do takeaway please? Thanks!");
+    same("Is there a pool at the hotel?", "At the hotel, is there a pool?");
+    same("WHAT ARE YOUR OPTIONS TO NORTHERN IRELAND?", "What are your options to Northern Ireland?");
+    same("Do You Accept Apple Pay?", "Do you accept Apple Pay?");
+}
+
+#[test]
+fn the_lists_are_sorted_and_in_lower_case() {
+    for list in [NEGATIONS, LIMITS, DATES, UNITS, FORMATS, FILLERS, OPENERS] {
+        assert!(list.is_sorted_by(|one, other| one < other));
+        assert!(list.iter().all(|word| *word == word.to_lowercase()));
+    }
+    assert!(NUMBERS.is_sorted_by(|one, other| one.0 < other.0));
+    assert!(OPPOSITES.is_sorted_by(|one, other| (one.0, one.1) < (other.0, other.1)));
 }

@@ -13,7 +13,7 @@ use crate::support::{Names, Semantic, TTL, at, question, ready, stored};
 
 #[test]
 fn a_hit_carries_its_score() {
-    let (semantic, names) = (Semantic::new(SemanticConfig::default()), Names::of("t"));
+    let (semantic, names) = (Semantic::of_words(), Names::of("t"));
     semantic.put(&names, &question("tell me about dark mode please now"), 1, at(0));
     let check = |text: &str, threshold, expected: Option<u32>| {
         let hit = semantic.get_at(&names, &question(text), threshold, at(0));
@@ -29,7 +29,7 @@ fn a_hit_carries_its_score() {
 
 #[test]
 fn the_nearest_wins_and_of_equals_the_newest() {
-    let (semantic, names) = (Semantic::new(SemanticConfig::default()), Names::of("t"));
+    let (semantic, names) = (Semantic::of_words(), Names::of("t"));
     semantic.put(&names, &question("tell me about dark mode please now"), 1, at(0));
     semantic.put(&names, &question("tell me about dark mode please today"), 2, at(0));
     semantic.put(&names, &question("tell me about dark mode please again"), 3, at(0));

@@ -10,7 +10,7 @@ use std::{
 
 use gw_cache::{
     CacheKey, CachePolicy, CachedAnswer, HashingEmbedder, KeyParts, Partition, SemanticCache, SemanticConfig,
-    SemanticPolicy, Storable, WriteRule, storable,
+    SemanticPolicy, Storable, WordEmbedder, WriteRule, storable,
 };
 use gw_types::{
     AnswerFacts, CacheControl, Choice, Classification, Completion, DeploymentName, FinishReason, MonoTime,
@@ -120,6 +120,11 @@ pub(crate) struct Semantic(pub(crate) SemanticCache);
 impl Semantic {
     pub(crate) fn new(config: SemanticConfig) -> Self {
         Self(SemanticCache::new(config, Arc::new(HashingEmbedder::default())))
+    }
+
+    /// Compares by words alone, so that scores can be told from the words.
+    pub(crate) fn of_words() -> Self {
+        Self(SemanticCache::new(SemanticConfig::default(), Arc::new(WordEmbedder::default())))
     }
 
     pub(crate) fn put(&self, names: &Names, question: &Question, number: u128, now: MonoTime) {

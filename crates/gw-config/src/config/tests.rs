@@ -1,7 +1,10 @@
 //! What the reader says about one change to a sound file: place, fault and remedy.
 
+mod catalogue;
 mod environment;
 mod kinds;
+mod limits;
+mod providers;
 mod routes;
 mod schema;
 

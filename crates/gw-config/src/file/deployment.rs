@@ -3,13 +3,18 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use gw_types::{
-    BoundedText, Capability, CapabilitySet, Classification, DeploymentTiming, ModelName, Pricing,
-    ProviderName, Region, TokenCount,
+    BoundedText, CapabilitySet, Classification, DeploymentTiming, ModelName, Pricing, ProviderName, Region,
+    TokenCount,
 };
 use serde::Serialize;
 
-use super::{CLASSIFICATIONS, Names, price, written};
+use super::{
+    CLASSIFICATIONS, Names, known,
+    limits::{self, CONCURRENCY_MAX, ScopeEntry},
+    written,
+};
 use crate::{
+    catalogue::Difference,
     reader::{Node, Section},
     source::{Located, Span},
 };
@@ -24,6 +29,11 @@ pub(crate) struct DeploymentEntry {
     pub(crate) model_version: Option<BoundedText>,
     pub(crate) region: Region,
     pub(crate) classification_ceiling: Classification,
+    /// The model of the catalogue that the deployment runs.
+    pub(crate) catalogue: Option<String>,
+    /// Where the file says something else than the catalogue.
+    #[serde(skip)]
+    pub(crate) differences: Vec<Difference>,
     pub(crate) capabilities: CapabilitySet,
     pub(crate) context_window: Option<TokenCount>,
     pub(crate) max_output_tokens: Option<TokenCount>,
@@ -35,22 +45,41 @@ pub(crate) struct DeploymentEntry {
     pub(crate) latency_stated: bool,
     pub(crate) max_attempts: NonZeroU32,
     pub(crate) max_concurrency: Option<NonZeroU32>,
+    #[serde(flatten)]
+    pub(crate) limits: ScopeEntry,
+    pub(crate) tokens: TokensEntry,
+    pub(crate) requests_per_second_milli: Option<NonZeroU32>,
+    pub(crate) in_flight_tokens: Option<TokenCount>,
+}
+
+/// `tokens`: how the model counts what is no text, and how its tokenizer is called. Absent: as most models do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct TokensEntry {
+    pub(crate) vocabulary: Option<VocabularyEntry>,
+    pub(crate) per_message: Option<TokenCount>,
+    pub(crate) per_request: Option<TokenCount>,
+    pub(crate) per_image: Option<TokenCount>,
+}
+
+/// A family of tokenizers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VocabularyEntry {
+    O200k,
+    Cl100k,
 }
 
 /// The region of a deployment that names none. No residency group holds it unless the group says so.
 const REGION: &str = "unspecified";
 
-/// What a deployment can do where it does not say.
-const CAPABILITIES: CapabilitySet = CapabilitySet::EMPTY.with(Capability::Chat).with(Capability::Streaming);
-
 /// The largest number of tokens of a window or an answer.
-const TOKENS_MAX: i64 = 1_000_000_000;
+pub(super) const TOKENS_MAX: i64 = 1_000_000_000;
 
 /// Attempts at one deployment for one request.
 const ATTEMPTS_MAX: u32 = 10;
 
-/// Calls in flight at one deployment.
-const CONCURRENCY_MAX: u32 = 1_000_000;
+/// The fastest pace, in calls a second.
+const PER_SECOND_MAX: u32 = 1_000_000;
 
 /// Reads one deployment.
 pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<DeploymentEntry> {
@@ -60,23 +89,25 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
         .and_then(|node| node.reference::<ProviderName>("provider", &names.providers));
     let model = section.required("model", "\"gpt-4.1\"").and_then(|node| node.name::<ModelName>());
     let family = section.optional("family").and_then(|node| node.name::<ModelName>());
-    let price = section
-        .required(
-            "price",
-            "{ input = 2_000_000, output = 8_000_000 }`, `price = \"free\"` or `price = \"unpriced\"",
-        )
-        .and_then(|node| price::read(&node));
     let region = section.optional("region").and_then(|node| node.name::<Region>()).map(|name| name.value);
     let ceiling = section
         .optional("classification_ceiling")
         .and_then(|node| node.choice("classification", &CLASSIFICATIONS));
     let model_version = section.optional("model_version").and_then(|node| node.label());
-    let capabilities = capabilities(&mut section);
-    let (context_window, max_output_tokens) = sizes(&mut section);
+    let kind = provider.as_ref().and_then(|name| names.provider_kinds.get(name.value.as_str()));
+    let kind = kind.map_or("", String::as_str);
+    let known = known::model(&mut section, kind, model.as_ref().map(|model| &model.value));
+    let facts = known::facts(&mut section, kind, model.as_ref().map(|model| &model.value), known.as_ref());
     let timing = timing(&mut section, at);
     let latency_stated = section.optional("expected_latency_ms").is_some();
     let max_attempts = section.positive("max_attempts", ATTEMPTS_MAX).unwrap_or(NonZeroU32::MIN);
     let max_concurrency = section.positive("max_concurrency", CONCURRENCY_MAX);
+    let zone = limits::zone(&mut section);
+    let limits = limits::rates_and_budgets(&mut section, &zone);
+    let pace = section.optional("requests_per_second");
+    let pace = pace.and_then(|node| node.thousandths(PER_SECOND_MAX, "2.5"));
+    let in_flight_tokens = section.count("in_flight_tokens", 1..=TOKENS_MAX);
+    let tokens = section.optional("tokens").map(|node| tokens(&node)).unwrap_or_default();
     section.finish();
     Some(DeploymentEntry {
         provider: provider?,
@@ -85,40 +116,34 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
         model_version,
         region: region.or_else(|| Region::new(REGION).ok())?,
         classification_ceiling: ceiling.unwrap_or(Classification::Internal),
-        capabilities,
-        context_window,
-        max_output_tokens,
-        price: price?,
+        catalogue: known.map(|(name, _)| name),
+        differences: facts.differences,
+        capabilities: facts.capabilities,
+        context_window: facts.window,
+        max_output_tokens: facts.output,
+        price: facts.price?,
         timing,
         latency_stated,
         max_attempts,
         max_concurrency,
+        limits,
+        tokens,
+        requests_per_second_milli: pace.and_then(NonZeroU32::new),
+        in_flight_tokens: in_flight_tokens.map(TokenCount::new),
     })
 }
 
-fn capabilities(section: &mut Section<'_>) -> CapabilitySet {
-    let words = Capability::ALL.map(|capability| (capability.as_str(), capability));
-    section
-        .choices("capabilities", "capability", &words)
-        .map_or(CAPABILITIES, |capabilities| capabilities.into_iter().collect())
-}
-
-fn sizes(section: &mut Section<'_>) -> (Option<TokenCount>, Option<TokenCount>) {
-    let window = section.count("context_window", 1..=TOKENS_MAX);
-    let node = section.optional("max_output_tokens");
-    let output = node
-        .as_ref()
-        .and_then(|node| node.whole(1..=TOKENS_MAX))
-        .and_then(|tokens| u64::try_from(tokens).ok());
-    if let (Some(window), Some(output), Some(node)) = (window, output, node)
-        && output > window
-    {
-        node.fault(
-            format!("`{}` is above `context_window`: `{output}`", node.path()),
-            format!("write at most {window}"),
-        );
-    }
-    (window.map(TokenCount::new), output.map(TokenCount::new))
+fn tokens(node: &Node<'_>) -> TokensEntry {
+    /// Tokens of one message, request or image.
+    const OVERHEAD_MAX: i64 = 1_000_000;
+    const VOCABULARIES: [(&str, VocabularyEntry); 2] =
+        [("o200k", VocabularyEntry::O200k), ("cl100k", VocabularyEntry::Cl100k)];
+    let Some(mut section) = node.section() else { return TokensEntry::default() };
+    let mut count = |key: &'static str| section.count(key, 0..=OVERHEAD_MAX).map(TokenCount::new);
+    let [per_message, per_request, per_image] = ["per_message", "per_request", "per_image"].map(&mut count);
+    let vocabulary = section.optional("vocabulary").and_then(|node| node.choice("vocabulary", &VOCABULARIES));
+    section.finish();
+    TokensEntry { vocabulary, per_message, per_request, per_image }
 }
 
 fn timing(section: &mut Section<'_>, at: Span) -> DeploymentTiming {

@@ -11,6 +11,20 @@ use crate::{
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LedgerEntry {
     pub(crate) store: Located<Store>,
+    pub(crate) durability: Durability,
+}
+
+/// What a record survives once its answer is out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Durability {
+    /// The end of the process, however it comes.
+    #[default]
+    Process,
+    /// The loss of power as well.
+    Power,
+    /// Neither: it is queued for some milliseconds.
+    None,
 }
 
 /// Where the records go.
@@ -30,15 +44,15 @@ const STORE: &str = "gw.db";
 pub(super) fn read(node: Option<Node<'_>>) -> LedgerEntry {
     let default = |span| Located::new(Store::Sqlite(STORE.to_owned()), span);
     let Some(mut section) = node.and_then(|node| node.section()) else {
-        return LedgerEntry { store: default(Span::default()) };
+        return LedgerEntry { store: default(Span::default()), durability: Durability::default() };
     };
     let store =
         section.optional("store").and_then(|node| store(&node)).unwrap_or_else(|| default(section.at()));
-    if let Some(node) = section.optional("durability") {
-        node.choice_so_far("durability", &[("none", ())], &["process", "power"]);
-    }
+    const WORDS: [(&str, Durability); 3] =
+        [("process", Durability::Process), ("power", Durability::Power), ("none", Durability::None)];
+    let durability = section.optional("durability").and_then(|node| node.choice("durability", &WORDS));
     section.finish();
-    LedgerEntry { store }
+    LedgerEntry { store, durability: durability.unwrap_or_default() }
 }
 
 fn store(node: &Node<'_>) -> Option<Located<Store>> {

@@ -1,12 +1,14 @@
 //! `match` and `[[refused]]`: which requests are meant.
 
-use gw_routing::TenantGroup;
+use std::collections::BTreeMap;
+
+use gw_routing::{Router, TenantGroup};
 use gw_types::{Capability, CapabilitySet, Classification, Residency, TaskClass, TenantId, TokenCount};
 use serde::Serialize;
 
 use super::{CLASSIFICATIONS, Names};
 use crate::{
-    reader::{Node, Section},
+    reader::{Node, Section, quotable},
     source::Located,
 };
 
@@ -24,6 +26,8 @@ pub(crate) struct MatchEntry {
     pub(crate) input_tokens_at_least: Option<TokenCount>,
     pub(crate) input_tokens_at_most: Option<TokenCount>,
     pub(crate) streaming: Option<bool>,
+    /// By key: the values, one of which the request must have.
+    pub(crate) metadata: BTreeMap<String, Vec<String>>,
     /// How many of a hundred keys; the key is the end user's label, else the request's id.
     pub(crate) share_percent: Option<u8>,
 }
@@ -71,7 +75,7 @@ fn conditions(section: &mut Section<'_>, names: &Names) -> MatchEntry {
     let (models, tenants) = (list("models"), list("tenants"));
     let (groups, residency) = (list("tenant_groups"), list("residency"));
     let (least, most) = sizes(section);
-    section.unavailable("metadata");
+    let metadata = section.optional("metadata").map(|node| metadata(&node)).unwrap_or_default();
     MatchEntry {
         models: models.iter().filter_map(model).collect(),
         task_classes: section.names("task_classes"),
@@ -96,8 +100,41 @@ fn conditions(section: &mut Section<'_>, names: &Names) -> MatchEntry {
         input_tokens_at_least: least,
         input_tokens_at_most: most,
         streaming: section.optional("streaming").and_then(|node| node.flag()),
+        metadata,
         share_percent: None,
     }
+}
+
+/// Reads `metadata = { KEY = ["VALUE"] }`; one value may stand without a list.
+fn metadata(node: &Node<'_>) -> BTreeMap<String, Vec<String>> {
+    let Some(section) = node.section() else { return BTreeMap::new() };
+    let mut conditions = BTreeMap::new();
+    for (key, node) in section.entries() {
+        let is_list = node.is_list();
+        let items = if is_list { node.filled_list().unwrap_or_default() } else { vec![node.clone()] };
+        let values: Vec<String> = items.iter().filter_map(metadata_text).collect();
+        if key.value.is_empty() || key.value.len() > Router::METADATA_BYTES_MAX {
+            let message = format!("`{}` is no key of metadata", quotable(key.value));
+            let expected = format!("write 1 to {} bytes", Router::METADATA_BYTES_MAX);
+            section.faults().add(key.span, node.path(), message, expected);
+        } else if !values.is_empty() {
+            conditions.insert(key.value.to_owned(), values);
+        }
+    }
+    if conditions.is_empty() && section.entries().next().is_none() {
+        node.fault(format!("`{}` is empty", node.path()), "write at least one key");
+    }
+    conditions
+}
+
+fn metadata_text(node: &Node<'_>) -> Option<String> {
+    let text = node.text()?;
+    if text.len() > Router::METADATA_BYTES_MAX {
+        let message = format!("`{}` is too long for a value of metadata", node.path());
+        node.fault(message, format!("write at most {} bytes", Router::METADATA_BYTES_MAX));
+        return None;
+    }
+    Some(text.to_owned())
 }
 
 fn sizes(section: &mut Section<'_>) -> (Option<TokenCount>, Option<TokenCount>) {

@@ -1,9 +1,13 @@
 //! `[providers.X]`: a provider account or server, and how it is reached.
 
+mod credentials;
+
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use serde::Serialize;
+use gw_dialects::vendors::{PRESETS, Preset};
+use serde::{Serialize, Serializer};
 
+pub(crate) use self::credentials::CredentialsEntry;
 use super::written;
 use crate::{
     mask,
@@ -26,9 +30,20 @@ pub(crate) enum ProviderEntry {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct HttpEntry {
     pub(crate) kind: ProviderKindEntry,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "vendor_name")]
+    pub(crate) vendor: Option<&'static Preset>,
+    /// Empty: the kind's or the vendor's own.
     pub(crate) base_url: Located<String>,
     pub(crate) api_key: Option<Located<FoundSecret>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) credentials: Option<Located<CredentialsEntry>>,
     pub(crate) api_version: Option<Located<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<Located<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) location: Option<Located<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) region: Option<Located<String>>,
     pub(crate) headers: BTreeMap<String, Located<HeaderValue>>,
     pub(crate) ca_file: Option<Located<CaFile>>,
     pub(crate) transport: TransportEntry,
@@ -41,6 +56,14 @@ pub(crate) enum ProviderKindEntry {
     Openai,
     AzureOpenai,
     OpenaiCompatible,
+    Anthropic,
+    Gemini,
+    Vertex,
+    Bedrock,
+}
+
+fn vendor_name<S: Serializer>(vendor: &Option<&'static Preset>, to: S) -> Result<S::Ok, S::Error> {
+    vendor.map(|vendor| vendor.name).serialize(to)
 }
 
 /// What a scripted provider plays.
@@ -101,20 +124,20 @@ enum Kind {
     Scripted,
 }
 
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 8] = [
     ("openai", Kind::Http(ProviderKindEntry::Openai)),
     ("azure-openai", Kind::Http(ProviderKindEntry::AzureOpenai)),
     ("openai-compatible", Kind::Http(ProviderKindEntry::OpenaiCompatible)),
+    ("anthropic", Kind::Http(ProviderKindEntry::Anthropic)),
+    ("gemini", Kind::Http(ProviderKindEntry::Gemini)),
+    ("vertex", Kind::Http(ProviderKindEntry::Vertex)),
+    ("bedrock", Kind::Http(ProviderKindEntry::Bedrock)),
     ("scripted", Kind::Scripted),
 ];
 
-/// Kinds of the design that this version does not speak to.
-const KINDS_LATER: [&str; 4] = ["anthropic", "gemini", "vertex", "bedrock"];
-
-const HTTP_KEYS: [&str; 12] = [
+const HTTP_KEYS: [&str; 11] = [
     "base_url",
     "api_key",
-    "api_version",
     "headers",
     "ca_file",
     "connect_timeout_ms",
@@ -125,6 +148,25 @@ const HTTP_KEYS: [&str; 12] = [
     "max_connections",
     "http2",
 ];
+
+/// Keys that one kind alone has, and its name.
+const KIND_KEYS: [(&str, ProviderKindEntry, &str); 12] = [
+    ("vendor", ProviderKindEntry::OpenaiCompatible, "is for `kind = \"openai-compatible\"` only"),
+    ("api_version", ProviderKindEntry::AzureOpenai, "is for `kind = \"azure-openai\"` only"),
+    ("project", ProviderKindEntry::Vertex, ONLY_VERTEX),
+    ("location", ProviderKindEntry::Vertex, ONLY_VERTEX),
+    ("credentials", ProviderKindEntry::Vertex, ONLY_VERTEX),
+    ("region", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+    ("access_key_id", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+    ("secret_access_key", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+    ("session_token", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+    ("role", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+    ("role_session", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+    ("web_identity_token_file", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
+];
+
+const ONLY_VERTEX: &str = "is for `kind = \"vertex\"` only";
+const ONLY_BEDROCK: &str = "is for `kind = \"bedrock\"` only";
 
 const SCRIPT_KEYS: [&str; 2] = ["behaviour", "script"];
 
@@ -141,16 +183,21 @@ const STEPS_MAX: usize = 1_000;
 pub(super) fn read(node: &Node<'_>, outside: Outside<'_>) -> Option<ProviderEntry> {
     let mut section = node.section()?;
     let kind = section.required("kind", "\"openai\"");
-    let read = kind.and_then(|kind| kind.choice_so_far("provider kind", &KINDS, &KINDS_LATER));
+    let read = kind.and_then(|kind| kind.choice("provider kind", &KINDS));
     let entry = match read {
         Some(Kind::Http(kind)) => {
             for key in SCRIPT_KEYS {
                 section.refuse(key, "is for `kind = \"scripted\"` only");
             }
+            for (key, of, why) in KIND_KEYS {
+                if of != kind {
+                    section.refuse(key, why);
+                }
+            }
             http(&mut section, kind, outside)
         }
         Some(Kind::Scripted) => {
-            for key in HTTP_KEYS {
+            for key in HTTP_KEYS.into_iter().chain(KIND_KEYS.map(|(key, _, _)| key)) {
                 section.refuse(key, "has no meaning for `kind = \"scripted\"`");
             }
             scripted(&mut section).map(ProviderEntry::Scripted)
@@ -160,7 +207,7 @@ pub(super) fn read(node: &Node<'_>, outside: Outside<'_>) -> Option<ProviderEntr
             section.optional("api_key").and_then(|node| outside.secret(&node));
             headers(&mut section, outside);
             transport(&mut section);
-            for key in HTTP_KEYS.into_iter().chain(SCRIPT_KEYS) {
+            for key in HTTP_KEYS.into_iter().chain(SCRIPT_KEYS).chain(KIND_KEYS.map(|(key, _, _)| key)) {
                 section.optional(key);
             }
             None
@@ -171,14 +218,14 @@ pub(super) fn read(node: &Node<'_>, outside: Outside<'_>) -> Option<ProviderEntr
 }
 
 fn http(section: &mut Section<'_>, kind: ProviderKindEntry, outside: Outside<'_>) -> Option<ProviderEntry> {
-    let base_url = base_url(section, kind);
+    let vendor = vendor(section, kind);
+    let base_url = base_url(section, kind, vendor.is_none_or(|vendor| vendor.is_some()));
     let api_key = section.optional("api_key").and_then(|node| outside.secret(&node));
-    let api_version = if kind == ProviderKindEntry::AzureOpenai {
-        Some(api_version(section))
-    } else {
-        section.refuse("api_version", "is for `kind = \"azure-openai\"` only");
-        None
-    };
+    let credentials = credentials::read(section, kind, api_key.as_ref(), outside);
+    let api_version = (kind == ProviderKindEntry::AzureOpenai).then(|| api_version(section));
+    let project = text_of(section, kind, ProviderKindEntry::Vertex, "project");
+    let location = required_text(section, kind, ProviderKindEntry::Vertex, "location", "\"europe-west4\"");
+    let region = required_text(section, kind, ProviderKindEntry::Bedrock, "region", "\"eu-central-1\"");
     let headers = headers(section, outside);
     let ca_file = section.optional("ca_file").and_then(|node| ca_file(&node, outside));
     let transport = transport(section);
@@ -190,27 +237,75 @@ fn http(section: &mut Section<'_>, kind: ProviderKindEntry, outside: Outside<'_>
     }
     Some(ProviderEntry::Http(Box::new(HttpEntry {
         kind,
+        vendor: vendor?,
         base_url,
         api_key,
+        credentials: credentials?,
         api_version,
+        project,
+        location: location?,
+        region: region?,
         headers,
         ca_file,
         transport,
     })))
 }
 
-fn base_url(section: &mut Section<'_>, kind: ProviderKindEntry) -> Option<Located<String>> {
-    let node = match kind {
-        ProviderKindEntry::Openai => match section.optional("base_url") {
+/// Reads which known server it is. The outer `None` is a name that is none.
+fn vendor(section: &mut Section<'_>, kind: ProviderKindEntry) -> Option<Option<&'static Preset>> {
+    let node = Some(kind)
+        .filter(|kind| *kind == ProviderKindEntry::OpenaiCompatible)
+        .and_then(|_| section.optional("vendor"));
+    let Some(node) = node else { return Some(None) };
+    let known: Vec<_> = PRESETS.iter().map(|preset| (preset.name, preset)).collect();
+    node.choice("vendor", &known).map(Some)
+}
+
+/// Reads a text that one kind alone has.
+fn text_of(
+    section: &mut Section<'_>,
+    kind: ProviderKindEntry,
+    of: ProviderKindEntry,
+    key: &'static str,
+) -> Option<Located<String>> {
+    let node = Some(kind).filter(|kind| *kind == of).and_then(|_| section.optional(key))?;
+    Some(Located::new(node.text()?.to_owned(), node.span()))
+}
+
+/// Reads a text that one kind alone has and cannot do without; `None` if it is missing.
+fn required_text(
+    section: &mut Section<'_>,
+    kind: ProviderKindEntry,
+    of: ProviderKindEntry,
+    key: &'static str,
+    example: &str,
+) -> Option<Option<Located<String>>> {
+    if kind != of {
+        return Some(None);
+    }
+    let node = section.required(key, example)?;
+    Some(Some(Located::new(node.text()?.to_owned(), node.span())))
+}
+
+fn base_url(section: &mut Section<'_>, kind: ProviderKindEntry, has_vendor: bool) -> Option<Located<String>> {
+    let own = match kind {
+        ProviderKindEntry::Openai => Some(OPENAI_BASE_URL),
+        ProviderKindEntry::AzureOpenai => None,
+        ProviderKindEntry::OpenaiCompatible => has_vendor.then_some(""),
+        ProviderKindEntry::Anthropic
+        | ProviderKindEntry::Gemini
+        | ProviderKindEntry::Vertex
+        | ProviderKindEntry::Bedrock => Some(""),
+    };
+    let node = match own {
+        Some(own) => match section.optional("base_url") {
             Some(node) => node,
-            None => return Some(Located::new(OPENAI_BASE_URL.to_owned(), section.at())),
+            None => return Some(Located::new(own.to_owned(), section.at())),
         },
-        ProviderKindEntry::AzureOpenai => {
+        None if kind == ProviderKindEntry::AzureOpenai => {
             section.required("base_url", "\"https://NAME.openai.azure.com\"")?
         }
-        ProviderKindEntry::OpenaiCompatible => {
-            section.required("base_url", "\"http://127.0.0.1:8000/v1\"")?
-        }
+        None => section.required("base_url", "\"http://127.0.0.1:8000/v1\"")?,
     };
     let text = node.text()?;
     Some(Located::new(text.trim_end_matches('/').to_owned(), node.span()))

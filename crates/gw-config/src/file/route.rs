@@ -216,7 +216,7 @@ fn cache(node: &Node<'_>) -> Option<CacheEntry> {
 
 fn threshold(node: &Node<'_>) -> Option<u32> {
     let mut section = node.section()?;
-    let threshold = section.required("threshold", "0.92").and_then(|node| node.thousandths());
+    let threshold = section.required("threshold", "0.92").and_then(|node| node.thousandths(1, "0.92"));
     section.finish();
     threshold
 }

@@ -1,12 +1,16 @@
 //! `[tenants.X]`: who may call, up to which limits, with which keys.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
+use gw_limits::{Priority, Zone};
 use gw_routing::TenantGroup;
-use gw_types::{Classification, KeyName, Money, Residency};
-use serde::Serialize;
+use gw_types::{Classification, KeyName, Residency, TenantId};
+use serde::{Serialize, Serializer};
 
-use super::{CLASSIFICATIONS, Names};
+use super::{
+    CLASSIFICATIONS, Names,
+    limits::{self, CONCURRENCY_MAX, ScopeEntry},
+};
 use crate::{
     keys::StoredKey,
     reader::{Node, Section},
@@ -20,28 +24,30 @@ pub(crate) struct TenantEntry {
     pub(crate) default_classification: Classification,
     pub(crate) residency: Option<Residency>,
     pub(crate) groups: BTreeSet<TenantGroup>,
-    pub(crate) requests_per_minute: Option<u64>,
-    pub(crate) tokens_per_minute: Option<u64>,
-    pub(crate) max_concurrency: Option<u32>,
+    /// The organisation that the tenant belongs to.
+    pub(crate) organisation: Option<Located<TenantId>>,
+    #[serde(flatten)]
+    pub(crate) limits: ScopeEntry,
     pub(crate) reserved_concurrency: u32,
-    pub(crate) budget: Option<BudgetEntry>,
+    pub(crate) queue: QueueEntry,
     pub(crate) keys: Vec<KeyEntry>,
 }
 
-/// `budget`.
+/// How a tenant's requests wait for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct BudgetEntry {
-    #[serde(rename = "limit_pico")]
-    pub(crate) limit: Money,
-    pub(crate) window: WindowEntry,
+pub(crate) struct QueueEntry {
+    /// Requests that may wait; with 0 what is over the cap is refused at once.
+    pub(crate) max_queue: u32,
+    /// The share against other tenants that wait.
+    pub(crate) weight: NonZeroU32,
+    #[serde(serialize_with = "priority_name")]
+    pub(crate) priority: Priority,
 }
 
-/// `window` of a budget, in UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WindowEntry {
-    Hour,
-    Day,
+impl Default for QueueEntry {
+    fn default() -> Self {
+        Self { max_queue: 0, weight: NonZeroU32::MIN, priority: Priority::default() }
+    }
 }
 
 /// One key.
@@ -49,6 +55,10 @@ pub(crate) enum WindowEntry {
 pub(crate) struct KeyEntry {
     pub(crate) name: KeyName,
     pub(crate) source: Located<KeySource>,
+    #[serde(flatten)]
+    pub(crate) limits: ScopeEntry,
+    /// As the tenant's, where the key does not say.
+    pub(crate) queue: QueueEntry,
 }
 
 /// What is known of a key.
@@ -61,14 +71,14 @@ pub(crate) enum KeySource {
     Found(FoundSecret),
 }
 
-/// The most requests or tokens a minute.
-const PER_MINUTE_MAX: i64 = 1_000_000_000_000;
+/// Requests of one tenant that may wait: no more than wait in the whole pool.
+const QUEUE_MAX: u32 = 10_000;
 
-/// The largest budget, in micro-USD: a billion USD.
-const LIMIT_MICROS_MAX: i64 = 1_000_000_000_000_000;
+/// The largest share against others.
+const WEIGHT_MAX: u32 = 1_000;
 
-/// The most requests in flight.
-const CONCURRENCY_MAX: u32 = 1_000_000;
+const PRIORITIES: [(&str, Priority); 3] =
+    [("high", Priority::High), ("normal", Priority::Normal), ("low", Priority::Low)];
 
 /// Reads one tenant.
 pub(super) fn read(node: &Node<'_>, at: Span, names: &Names, outside: Outside<'_>) -> Option<TenantEntry> {
@@ -79,62 +89,62 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names, outside: Outside<'_
     let residency = section
         .optional("residency")
         .and_then(|node| node.reference::<Residency>("residency", &names.residency));
+    let zone = limits::zone(&mut section);
+    let waiting = queue(&mut section, QueueEntry::default());
     let entry = TenantEntry {
         default_classification: classification.unwrap_or(Classification::Internal),
         residency: residency.map(|residency| residency.value),
         groups: section.names("groups").into_iter().collect(),
-        requests_per_minute: section.count("requests_per_minute", 1..=PER_MINUTE_MAX),
-        tokens_per_minute: section.count("tokens_per_minute", 1..=PER_MINUTE_MAX),
-        max_concurrency: section.small_count("max_concurrency", 1..=CONCURRENCY_MAX),
+        organisation: section
+            .optional("organisation")
+            .and_then(|node| node.reference("organisation", &names.organisations)),
+        limits: limits::read(&mut section, &zone),
         reserved_concurrency: section.small_count("reserved_concurrency", 0..=CONCURRENCY_MAX).unwrap_or(0),
-        budget: section.optional("budget").and_then(|node| budget(&node)),
-        keys: keys(&mut section, outside),
+        queue: waiting,
+        keys: keys(&mut section, outside, &zone, waiting),
     };
-    check_queue(&mut section);
     check_reserved(&mut section, &entry, at);
     section.finish();
     Some(entry)
 }
 
-fn check_queue(section: &mut Section<'_>) {
-    if let Some(node) = section.optional("max_queue")
-        && node.whole(0..=1_000_000).is_some_and(|places| places > 0)
-    {
-        let message = format!("a queue (`{}` above 0) is not available in this version", node.path());
-        node.fault(message, "write `0`: over the cap is refused at once");
+fn queue(section: &mut Section<'_>, default: QueueEntry) -> QueueEntry {
+    let priority = section.optional("priority").and_then(|node| node.choice("priority", &PRIORITIES));
+    QueueEntry {
+        max_queue: section.small_count("max_queue", 0..=QUEUE_MAX).unwrap_or(default.max_queue),
+        weight: section.positive("weight", WEIGHT_MAX).unwrap_or(default.weight),
+        priority: priority.unwrap_or(default.priority),
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that `serialize_with` calls")]
+fn priority_name<S: Serializer>(priority: &Priority, to: S) -> Result<S::Ok, S::Error> {
+    let name = PRIORITIES.iter().find(|(_, one)| one == priority).map_or("", |(name, _)| name);
+    name.serialize(to)
+}
+
 fn check_reserved(section: &mut Section<'_>, entry: &TenantEntry, at: Span) {
-    let Some(most) = entry.max_concurrency.filter(|most| entry.reserved_concurrency > *most) else { return };
+    let Some(most) = entry.limits.max_concurrency.filter(|most| entry.reserved_concurrency > *most) else {
+        return;
+    };
     let span = section.optional("reserved_concurrency").map_or(at, |node| node.span());
     let path = format!("{}.reserved_concurrency", section.path());
     let message = format!("`{path}` is above `max_concurrency`: `{}`", entry.reserved_concurrency);
     section.faults().add(span, &path, message, format!("write at most {most}"));
 }
 
-fn budget(node: &Node<'_>) -> Option<BudgetEntry> {
-    const WINDOWS: [(&str, WindowEntry); 2] = [("hour", WindowEntry::Hour), ("day", WindowEntry::Day)];
-    let mut section = node.section()?;
-    let limit = section
-        .required("limit_micros", "50_000_000")
-        .and_then(|node| node.whole(1..=LIMIT_MICROS_MAX))
-        .and_then(|micros| u64::try_from(micros).ok());
-    let window = section
-        .required("window", "\"day\"")
-        .and_then(|node| node.choice_so_far("window", &WINDOWS, &["week", "month"]));
-    section.unavailable("estimate");
-    section.finish();
-    Some(BudgetEntry { limit: Money::from_micros(limit?), window: window? })
-}
-
-fn keys(section: &mut Section<'_>, outside: Outside<'_>) -> Vec<KeyEntry> {
+fn keys(section: &mut Section<'_>, outside: Outside<'_>, zone: &Zone, waiting: QueueEntry) -> Vec<KeyEntry> {
     let nodes = section.optional("keys").and_then(|node| node.list()).unwrap_or_default();
     let mut seen = BTreeSet::new();
-    nodes.iter().filter_map(|node| key(node, outside, &mut seen)).collect()
+    nodes.iter().filter_map(|node| key(node, outside, (zone, waiting), &mut seen)).collect()
 }
 
-fn key(node: &Node<'_>, outside: Outside<'_>, seen: &mut BTreeSet<KeyName>) -> Option<KeyEntry> {
+fn key(
+    node: &Node<'_>,
+    outside: Outside<'_>,
+    (zone, waiting): (&Zone, QueueEntry),
+    seen: &mut BTreeSet<KeyName>,
+) -> Option<KeyEntry> {
     let mut section = node.section()?;
     let name = section.required("name", "\"NAME\"").and_then(|node| {
         let name = node.name::<KeyName>()?.value;
@@ -145,6 +155,8 @@ fn key(node: &Node<'_>, outside: Outside<'_>, seen: &mut BTreeSet<KeyName>) -> O
     });
     let hash = section.optional("hash");
     let secret = section.optional("secret");
+    let limits = limits::read(&mut section, zone);
+    let queue = queue(&mut section, waiting);
     section.finish();
     let source = match (hash, secret) {
         (Some(hash), None) => Located::new(KeySource::Stored(stored(&hash)?), hash.span()),
@@ -160,7 +172,7 @@ fn key(node: &Node<'_>, outside: Outside<'_>, seen: &mut BTreeSet<KeyName>) -> O
             return None;
         }
     };
-    Some(KeyEntry { name: name?, source })
+    Some(KeyEntry { name: name?, source, limits, queue })
 }
 
 fn stored(node: &Node<'_>) -> Option<StoredKey> {

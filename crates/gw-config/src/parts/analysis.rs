@@ -27,7 +27,7 @@ pub(crate) fn facts(
         id: id.clone(),
         default_classification: entry.value.default_classification,
         residency: entry.value.residency.clone(),
-        budgeted: entry.value.budget.is_some(),
+        budgeted: is_budgeted(config, &entry.value),
         has_keys: config.callers == Callers::Anyone || !entry.value.keys.is_empty(),
     };
     let attempts = |route: &Located<RouteEntry>| (route.value.name.clone(), route.value.max_attempts);
@@ -45,6 +45,20 @@ pub(crate) fn facts(
             ..TimingFacts::default()
         },
     }
+}
+
+/// Returns whether what a tenant's requests cost is always held against some budget. That of a key, a model or a
+/// deployment holds for some of them only.
+fn is_budgeted(config: &Config, tenant: &TenantEntry) -> bool {
+    let mut above = tenant.organisation.as_ref();
+    let mut budgeted = !tenant.limits.budgets.is_empty() || !config.file.limits.limits.budgets.is_empty();
+    // An organisation is above itself at most where the limits were refused; no chain is longer than the list.
+    for _ in 0..config.file.organisations.len() {
+        let Some(entry) = above.and_then(|id| config.file.organisations.get(&id.value)) else { break };
+        budgeted |= !entry.value.limits.budgets.is_empty();
+        above = entry.value.parent.as_ref();
+    }
+    budgeted
 }
 
 /// Returns what the analysis finds, errors first. Faults of names are added to `faults`, and then nothing is found.
@@ -84,7 +98,7 @@ fn place(config: &Config, finding: &Finding) -> (Span, String) {
         | FindingKind::MinAttemptAboveTimeout
         | FindingKind::UnreachableDeployment(_) => of_deployment(config, deployment),
         FindingKind::TenantReachesNothing => of_tenant(config, tenant),
-        FindingKind::RefusedButServed(place) => {
+        FindingKind::RefusesNothing(place) => {
             let span = config.file.refused.get(*place).map_or(Span::default(), |refused| refused.span);
             (span, format!("refused[{place}]"))
         }

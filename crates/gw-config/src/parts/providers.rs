@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gw_adapters::{
-    InvalidProvider, Provider, ProviderConfig, ProviderKind, ProxyConfig, Script, ScriptedAdapter,
-    TransportConfig,
+    InvalidProvider, Provider, ProviderConfig, ProviderCredentials, ProviderKind, ProxyConfig, Script,
+    ScriptedAdapter, TransportConfig,
 };
 use gw_types::{Adapter, Clock, DeploymentName, ProviderName, Secret};
+use serde_json::Value;
 
 use super::{
     facts,
@@ -15,8 +16,8 @@ use super::{
 use crate::{
     config::{Config, Proxies},
     file::{
-        DeploymentEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry,
-        TransportEntry,
+        CredentialsEntry, DeploymentEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry,
+        ScriptEntry, TransportEntry,
     },
     reader::Faults,
     source::{Located, Span},
@@ -24,8 +25,8 @@ use crate::{
 
 /// What was built.
 #[derive(Debug)]
-pub(super) struct Built {
-    pub(super) providers: BTreeMap<ProviderName, Arc<Provider>>,
+pub(crate) struct Built {
+    pub(crate) providers: BTreeMap<ProviderName, Arc<Provider>>,
     adapters: BTreeMap<DeploymentName, Arc<dyn Adapter>>,
     /// Stands in for what could not be built, so that the rest is checked too. Never serves.
     placeholder: Arc<dyn Adapter>,
@@ -41,11 +42,23 @@ impl Built {
 const SLOW: Duration = Duration::from_secs(2);
 
 /// Builds every provider and every adapter. No connection is opened.
-pub(super) fn build(config: &Config, clock: &Arc<dyn Clock>, faults: &Faults) -> Built {
+///
+/// What was built from `before` is taken over where it would be built again just the same: so a reload leaves
+/// connections open.
+pub(super) fn build(
+    config: &Config,
+    before: Option<(&Config, &Built)>,
+    clock: &Arc<dyn Clock>,
+    faults: &Faults,
+) -> Built {
     let placeholder: Arc<dyn Adapter> = Arc::new(ScriptedAdapter::new(Script::echo(), Arc::clone(clock)));
     let mut built = Built { providers: BTreeMap::new(), adapters: BTreeMap::new(), placeholder };
     let mut scripts = BTreeMap::new();
     for (name, entry) in &config.file.providers {
+        if let Some(kept) = kept(config, before, name) {
+            built.providers.insert(name.clone(), kept);
+            continue;
+        }
         match &entry.value {
             ProviderEntry::Http(http) => {
                 let settings = provider_config(name, http, &config.proxies);
@@ -78,7 +91,7 @@ pub(super) fn build(config: &Config, clock: &Arc<dyn Clock>, faults: &Faults) ->
             continue;
         };
         let adapter = if entry.value.model.as_str() == ANY_MODEL {
-            refuse_azure(config, name, &entry.value, entry.span, faults);
+            refuse_any_model(config, name, &entry.value, entry.span, faults);
             Arc::new(PassThrough(adapter))
         } else {
             adapter
@@ -88,15 +101,53 @@ pub(super) fn build(config: &Config, clock: &Arc<dyn Clock>, faults: &Faults) ->
     built
 }
 
-/// Azure names a deployment of its own in the path, which is fixed when the adapter is made.
-fn refuse_azure(config: &Config, name: &DeploymentName, entry: &DeploymentEntry, at: Span, faults: &Faults) {
+/// Returns the provider as it was built before, if nothing about it has changed: neither what the file says, nor the
+/// secrets and files that it names, nor the proxies.
+fn kept(config: &Config, before: Option<(&Config, &Built)>, name: &ProviderName) -> Option<Arc<Provider>> {
+    let (old, built) = before?;
+    let entry = |config: &Config| serde_json::to_value(config.file.providers.get(name)?).ok();
+    let entry = entry(old).filter(|was| entry(config).as_ref() == Some(was))?;
+    let mut same = config.proxies == old.proxies && config.folder == old.folder;
+    each_text(&entry, &mut |text| same &= config.outside.same(&old.outside, text, &config.folder));
+    built.providers.get(name).filter(|_| same).map(Arc::clone)
+}
+
+/// Visits every text of a value. The names of variables and files are among them.
+fn each_text(value: &Value, visit: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, visit)),
+        Value::Object(fields) => fields.values().for_each(|field| each_text(field, visit)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Azure names a deployment of its own in the path, and which format Vertex speaks depends on the model: both are fixed
+/// when the adapter is made.
+fn refuse_any_model(
+    config: &Config,
+    name: &DeploymentName,
+    entry: &DeploymentEntry,
+    at: Span,
+    faults: &Faults,
+) {
     let provider = config.file.providers.get(&entry.provider.value).map(|provider| &provider.value);
     if let Some(ProviderEntry::Http(http)) = provider
-        && http.kind == ProviderKindEntry::AzureOpenai
+        && let Some((kind, remedy)) = match http.kind {
+            ProviderKindEntry::AzureOpenai => {
+                Some(("azure-openai", "write the name of the deployment at Azure"))
+            }
+            ProviderKindEntry::Vertex => Some(("vertex", "write the model's name")),
+            ProviderKindEntry::Openai
+            | ProviderKindEntry::OpenaiCompatible
+            | ProviderKindEntry::Anthropic
+            | ProviderKindEntry::Gemini
+            | ProviderKindEntry::Bedrock => None,
+        }
     {
         let path = format!("deployments.{name}.model");
-        let message = format!("`{path}` is `{ANY_MODEL}`, which `azure-openai` cannot pass on");
-        faults.add(at, &path, message, "write the name of the deployment at Azure");
+        let message = format!("`{path}` is `{ANY_MODEL}`, which `{kind}` cannot pass on");
+        faults.add(at, &path, message, remedy);
     }
 }
 
@@ -120,25 +171,53 @@ fn script(name: &ProviderName, entry: &ScriptEntry, faults: &Faults) -> Option<S
 fn provider_config(name: &ProviderName, entry: &HttpEntry, proxies: &Proxies) -> ProviderConfig {
     ProviderConfig {
         name: name.clone(),
-        kind: match entry.kind {
-            ProviderKindEntry::Openai => ProviderKind::OpenAi,
-            ProviderKindEntry::AzureOpenai => ProviderKind::AzureOpenAi {
-                api_version: entry
-                    .api_version
-                    .as_ref()
-                    .map(|version| version.value.clone())
-                    .unwrap_or_default(),
-            },
-            ProviderKindEntry::OpenaiCompatible => ProviderKind::OpenAiCompatible,
-        },
+        kind: kind(entry),
         base_url: entry.base_url.value.clone(),
         api_key: entry.api_key.as_ref().map(|key| key.value.value.clone()),
+        credentials: entry.credentials.as_ref().map(|entry| credentials(&entry.value)),
         headers: entry.headers.iter().filter_map(|(name, value)| header(name, &value.value)).collect(),
         transport: transport(
             &entry.transport,
             entry.ca_file.as_ref().map(|file| file.value.pem.clone()),
             proxies,
         ),
+    }
+}
+
+fn kind(entry: &HttpEntry) -> ProviderKind {
+    let text =
+        |value: &Option<Located<String>>| value.as_ref().map(|text| text.value.clone()).unwrap_or_default();
+    match entry.kind {
+        ProviderKindEntry::Openai => ProviderKind::OpenAi,
+        ProviderKindEntry::AzureOpenai => ProviderKind::AzureOpenAi { api_version: text(&entry.api_version) },
+        ProviderKindEntry::OpenaiCompatible => ProviderKind::OpenAiCompatible { preset: entry.vendor },
+        ProviderKindEntry::Anthropic => ProviderKind::Anthropic,
+        ProviderKindEntry::Gemini => ProviderKind::Gemini,
+        ProviderKindEntry::Vertex => {
+            ProviderKind::Vertex { project: text(&entry.project), location: text(&entry.location) }
+        }
+        ProviderKindEntry::Bedrock => ProviderKind::Bedrock { region: text(&entry.region) },
+    }
+}
+
+fn credentials(entry: &CredentialsEntry) -> ProviderCredentials {
+    match entry {
+        CredentialsEntry::ServiceAccount(found) => ProviderCredentials::ServiceAccount(found.value.clone()),
+        CredentialsEntry::AwsKeys { access_key_id, secret_access_key, session_token } => {
+            ProviderCredentials::AwsKeys {
+                access_key_id: access_key_id.value.clone(),
+                secret_access_key: secret_access_key.value.clone(),
+                session_token: session_token.as_ref().map(|found| found.value.clone()),
+            }
+        }
+        CredentialsEntry::AwsWebIdentity { role, role_session, web_identity_token_file } => {
+            ProviderCredentials::AwsWebIdentity {
+                role: role.clone(),
+                session: role_session.clone(),
+                token_file: web_identity_token_file.clone(),
+                endpoint: String::new(),
+            }
+        }
     }
 }
 
@@ -196,6 +275,12 @@ fn report(invalid: &InvalidProvider, name: &ProviderName, at: Span, entry: &Http
             (header(of), path(&format!("headers.{of}")))
         }
         InvalidProvider::ApiVersion => (span_of(entry.api_version.as_ref(), at), path("api_version")),
+        InvalidProvider::MissingCredentials | InvalidProvider::Credentials(_) => {
+            (span_of(entry.credentials.as_ref(), at), path("credentials"))
+        }
+        InvalidProvider::Project => (span_of(entry.project.as_ref(), at), path("project")),
+        InvalidProvider::Location => (span_of(entry.location.as_ref(), at), path("location")),
+        InvalidProvider::Region => (span_of(entry.region.as_ref(), at), path("region")),
         InvalidProvider::NoConnections => (at, path("max_connections")),
         InvalidProvider::CaFile => (span_of(entry.ca_file.as_ref(), at), path("ca_file")),
         InvalidProvider::Proxy(_) | InvalidProvider::Tls => (at, format!("providers.{name}")),

@@ -82,8 +82,8 @@ fn conditions(path: &str, entry: &MatchEntry, faults: &Faults) -> RouteMatch {
         input_tokens_at_least: entry.input_tokens_at_least,
         input_tokens_at_most: entry.input_tokens_at_most,
         streaming: entry.streaming,
+        metadata: entry.metadata.clone(),
         share_percent: entry.share_percent,
-        ..RouteMatch::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the parts find, brought back to its place in the file.
 
 pub(crate) mod analysis;
+mod limits;
 
 use crate::{
     FixedEnvironment, check,
@@ -15,6 +16,14 @@ fn refuses_in(text: &str, environment: &FixedEnvironment, expected: &str) {
         check(text, "gw.toml", environment).map_or_else(|faults| faults.to_string(), |_| "ok".to_owned());
     let expected: Vec<String> = expected.lines().map(|line| format!("gw.toml:{}", line.trim())).collect();
     assert_eq!(found, expected.join("\n"));
+}
+
+/// Checks that nothing is found.
+#[track_caller]
+fn accepts_with(text: &str, environment: &FixedEnvironment) {
+    let found =
+        check(text, "gw.toml", environment).map_or_else(|faults| faults.to_string(), |_| String::new());
+    assert_eq!(found, "");
 }
 
 #[track_caller]

@@ -33,20 +33,23 @@ impl Node<'_> {
         }
     }
 
-    /// Reads a number of thousandths, `0.001` to `1`, exactly.
-    pub(crate) fn thousandths(&self) -> Option<u32> {
-        const REMEDY: &str = "write a number from 0.001 to 1 with at most three decimals, such as `0.92`";
+    /// Reads a number of thousandths, `0.001` to `most`, exactly; `example` says what to write.
+    pub(crate) fn thousandths(&self, most: u32, example: &str) -> Option<u32> {
+        let remedy = format!(
+            "write a number from 0.001 to {} with at most three decimals, such as `{example}`",
+            grouped(i64::from(most))
+        );
         let value = match self.value {
-            DeValue::Float(number) => thousandths(number.as_str()),
-            DeValue::Integer(number) => thousandths(number.as_str()),
+            DeValue::Float(number) => thousandths(number.as_str(), most),
+            DeValue::Integer(number) => thousandths(number.as_str(), most),
             DeValue::String(_)
             | DeValue::Boolean(_)
             | DeValue::Datetime(_)
             | DeValue::Array(_)
-            | DeValue::Table(_) => return self.wrong("a number", REMEDY),
+            | DeValue::Table(_) => return self.wrong("a number", &remedy),
         };
         if value.is_none() {
-            self.fault(format!("`{}` is out of range", self.path), REMEDY);
+            self.fault(format!("`{}` is out of range", self.path), remedy);
         }
         value
     }
@@ -101,15 +104,16 @@ pub(super) fn grouped(number: i64) -> String {
 }
 
 /// Returns a decimal in thousandths; `None` for more than three decimals, signs, exponents and what is out of range.
-fn thousandths(text: &str) -> Option<u32> {
+fn thousandths(text: &str, most: u32) -> Option<u32> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let fraction = fraction.trim_end_matches('0');
     let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || whole.len() > 1 || fraction.len() > 3 || !plain(whole) || !plain(fraction) {
+    if whole.is_empty() || fraction.len() > 3 || !plain(whole) || !plain(fraction) {
         return None;
     }
-    let value = whole.parse::<u32>().ok()? * 1_000 + format!("{fraction:0<3}").parse::<u32>().ok()?;
-    (1..=1_000).contains(&value).then_some(value)
+    let thousands = whole.parse::<u32>().ok()?.checked_mul(1_000)?;
+    let value = thousands.checked_add(format!("{fraction:0<3}").parse().ok()?)?;
+    (1..=most.saturating_mul(1_000)).contains(&value).then_some(value)
 }
 
 #[cfg(test)]
@@ -136,8 +140,15 @@ mod tests {
             ("-0.5", None),
             ("nan", None),
             ("9e-1", None),
+            ("10", None),
+            ("99999999999", None),
         ] {
-            assert_eq!(thousandths(text), expected, "{text}");
+            assert_eq!(thousandths(text, 1), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn thousandths_go_up_to_a_bound() {
+        assert_eq!((thousandths("12.5", 100), thousandths("100.001", 100)), (Some(12_500), None));
     }
 }

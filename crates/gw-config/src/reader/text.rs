@@ -81,25 +81,6 @@ impl<'t> Node<'t> {
         found.map(|(_, value)| *value)
     }
 
-    /// Reads one of a closed set of words, of which `later` are known but not built.
-    pub(crate) fn choice_so_far<T: Copy>(
-        &self,
-        what: &str,
-        words: &[(&'static str, T)],
-        later: &[&'static str],
-    ) -> Option<T> {
-        let text = self.text()?;
-        if later.contains(&text) {
-            let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            self.fault(
-                format!("{what} `{text}` is not available in this version"),
-                format!("write {}", words.join(" or ")),
-            );
-            return None;
-        }
-        self.choice(what, words)
-    }
-
     /// Reads the name of something that the file must define.
     pub(crate) fn reference<T: FromStr<Err = InvalidName>>(
         &self,

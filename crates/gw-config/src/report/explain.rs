@@ -3,35 +3,13 @@
 use std::fmt;
 
 use gw_routing::{
-    DeploymentStep, DeploymentVerdict, Explanation, RouteOutcome, RouteQuery, RouteStep, Router,
+    DeploymentStep, DeploymentVerdict, Explanation, RouteMatch, RouteOutcome, RouteStep, Router,
 };
-use gw_types::{Capability, CapabilitySet, Classification, InvalidName, Residency, TaskClass, TokenCount};
+use gw_types::AccountingRecord;
 use serde_json::{Value, json};
 
-use crate::{Checked, nearest, reader::quotable};
-
-/// A request to explain, as it is typed. Names are checked by [`Checked::explain`].
-#[derive(Clone, Debug, Default)]
-pub struct Question {
-    /// The model asked for.
-    pub model: String,
-    /// The tenant; `None`: the only one.
-    pub tenant: Option<String>,
-    /// The classification; `None`: the tenant's default.
-    pub classification: Option<String>,
-    /// The groups of regions demanded beside the tenant's own.
-    pub residency: Vec<String>,
-    /// The task class.
-    pub task_class: Option<String>,
-    /// What the deployment must be able to do, beside chat and, for a stream, streaming.
-    pub needs: Vec<String>,
-    /// Whether a stream is asked for.
-    pub stream: bool,
-    /// The size of the input, in tokens.
-    pub input_tokens: u64,
-    /// The key that shares go by.
-    pub share_key: Option<String>,
-}
+use super::question::{Asked, Question};
+use crate::Checked;
 
 /// A decision. `Display` is for people.
 #[derive(Clone, Debug)]
@@ -40,6 +18,8 @@ pub struct Explained {
     /// The names of the deployments that may answer.
     chain: Vec<String>,
     route: Option<String>,
+    /// What is to be said beside the decision.
+    notes: Vec<String>,
 }
 
 impl Checked {
@@ -48,82 +28,60 @@ impl Checked {
     /// # Errors
     /// What is wrong with the question, as `what is wrong; what to write`.
     pub fn explain(&self, question: &Question) -> Result<Explained, String> {
-        let facts = &self.facts;
-        let tenant = self.tenant_of(question)?;
-        let classification = classification(question, tenant.default_classification)?;
-        let task_class = question.task_class.as_deref().map(name::<TaskClass>).transpose()?;
-        let mut residency: Vec<Residency> = tenant.residency.iter().cloned().collect();
-        for group in &question.residency {
-            let known = facts.routing.residency.keys();
-            let group = known
-                .clone()
-                .find(|one| one.as_str() == group)
-                .ok_or_else(|| unknown("residency", group, known.map(|one| one.as_str())))?;
-            residency.extend((!residency.contains(group)).then(|| group.clone()));
+        let asked = Asked::of(self, question)?;
+        self.explained(&asked, Vec::new())
+    }
+
+    /// Decides again over a recorded request, and says what the record says of the decision then.
+    ///
+    /// # Errors
+    /// The request was never read, or its tenant is not in the configuration.
+    pub fn explain_record(&self, record: &AccountingRecord) -> Result<Explained, String> {
+        let asked = Asked::of_record(self, record)?;
+        let mut notes = vec![then(record)];
+        if record.config != self.config.digest() {
+            notes.push(format!(
+                "the configuration was another one then: {}, and is {} now",
+                record.config,
+                self.config.digest()
+            ));
         }
-        let needs = needs(question)?;
-        let tokens = TokenCount::new(question.input_tokens);
-        let query = RouteQuery {
-            task_class: task_class.as_ref(),
-            residency: &residency,
-            needs,
-            input_tokens_at_least: tokens,
-            input_tokens_estimate: tokens,
-            budgeted: tenant.budgeted,
-            audio: needs.contains(Capability::Audio),
-            images: needs.contains(Capability::Vision),
-            stream: needs.contains(Capability::Streaming),
-            share_key: question.share_key.as_deref(),
-            ..RouteQuery::new(&question.model, &tenant.id, classification)
-        };
-        let router = Router::new(facts.routing.clone(), &facts.deployments)
+        let by_metadata = |one: &RouteMatch| !one.metadata.is_empty();
+        let routing = &self.facts.routing;
+        if routing.routes.iter().map(|route| &route.matches).chain(&routing.refused).any(by_metadata) {
+            notes.push("no record holds metadata, so it is decided as if there were none".to_owned());
+        }
+        self.explained(&asked, notes)
+    }
+
+    fn explained(&self, asked: &Asked, notes: Vec<String>) -> Result<Explained, String> {
+        let router = Router::new(self.facts.routing.clone(), &self.facts.deployments)
             .map_err(|errors| self.diagnose(&errors).to_string())?;
-        Ok(Explained::of(&router, router.explain(&query, None)))
-    }
-
-    fn tenant_of(&self, question: &Question) -> Result<&gw_routing::analysis::TenantFacts, String> {
-        let tenants = &self.facts.tenants;
-        let names = tenants.iter().map(|tenant| tenant.id.as_str());
-        match (&question.tenant, tenants.as_slice()) {
-            (Some(name), _) => {
-                let found = tenants.iter().find(|tenant| tenant.id.as_str() == name);
-                found.ok_or_else(|| unknown("tenant", name, names))
-            }
-            (None, [only]) => Ok(only),
-            (None, _) => Err(format!("which tenant asks is not said; {}", nearest::remedy("", names))),
-        }
+        let explanation = asked.ask(|query| router.explain(query, None));
+        Ok(Explained { notes, ..Explained::of(&router, explanation) })
     }
 }
 
-/// A request may raise its tenant's default and not lower it, as in the running gateway.
-fn classification(question: &Question, default: Classification) -> Result<Classification, String> {
-    let Some(text) = &question.classification else { return Ok(default) };
-    let known = Classification::ALL.iter().map(|one| one.as_str());
-    let named = text.parse().map_err(|_| unknown("classification", text, known))?;
-    if named < default {
-        return Err(format!("`{named}` is below the tenant's default; write `{default}` or above"));
-    }
-    Ok(named)
-}
-
-fn needs(question: &Question) -> Result<CapabilitySet, String> {
-    let mut needs = CapabilitySet::EMPTY.with(Capability::Chat);
-    if question.stream {
-        needs = needs.with(Capability::Streaming);
-    }
-    for text in &question.needs {
-        let known = Capability::ALL.iter().map(|one| one.as_str());
-        needs = needs.with(text.parse().map_err(|_| unknown("capability", text, known))?);
-    }
-    Ok(needs)
-}
-
-fn name<T: std::str::FromStr<Err = InvalidName>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|invalid| format!("`{}` is no name; {invalid}", quotable(text)))
-}
-
-fn unknown<'a>(what: &str, text: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
-    format!("unknown {what} `{}`; {}", quotable(text), nearest::remedy(text, known))
+/// Says what a record's own decision was.
+fn then(record: &AccountingRecord) -> String {
+    let candidates: Vec<&str> = record.decision.candidates.iter().map(|one| one.as_str()).collect();
+    let tried: Vec<String> = record
+        .attempts
+        .iter()
+        .map(|attempt| {
+            let ended = attempt.error.map_or("ok", gw_types::ErrorKind::as_str);
+            format!("`{}` {ended}", attempt.deployment)
+        })
+        .collect();
+    let route =
+        record.route.as_ref().map_or_else(|| "no route".to_owned(), |route| format!("route `{route}`"));
+    let tried = if tried.is_empty() { "no call".to_owned() } else { tried.join(", ") };
+    let ended = record.error.map_or(String::new(), |error| format!(", {}", error.as_str()));
+    format!(
+        "then: {route}, candidates [{}], tried: {tried}; outcome {}{ended}",
+        candidates.join(", "),
+        record.outcome.as_str()
+    )
 }
 
 impl Explained {
@@ -132,7 +90,7 @@ impl Explained {
         let name = |place: &usize| router.deployments().get(*place).map(ToString::to_string);
         let chain = selection.chain.iter().filter_map(name).collect();
         let route = selection.route.and_then(|place| router.route(place)).map(|route| route.name.to_string());
-        Self { chain, route, explanation }
+        Self { chain, route, explanation, notes: Vec::new() }
     }
 
     /// Returns whether some deployment may answer.
@@ -140,8 +98,8 @@ impl Explained {
         self.route.is_some()
     }
 
-    /// Returns the decision for programs: `{"served", "route", "chain", "model_known", "steps": [{"route", "outcome",
-    /// "deployments": [{"deployment", "verdict"}]}]}`.
+    /// Returns the decision for programs: `{"served", "route", "chain", "model_known", "declared_refused", "steps":
+    /// [{"route", "outcome", "deployments": [{"deployment", "verdict"}]}], "notes"}`.
     pub fn to_json(&self) -> String {
         let steps: Vec<Value> = self.explanation.steps.iter().map(step_json).collect();
         json!({
@@ -149,7 +107,9 @@ impl Explained {
             "route": self.route,
             "chain": self.chain,
             "model_known": self.explanation.selection.model_known,
+            "declared_refused": self.explanation.selection.refused,
             "steps": steps,
+            "notes": self.notes,
         })
         .to_string()
     }
@@ -157,9 +117,13 @@ impl Explained {
 
 impl fmt::Display for Explained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.notes.iter().try_for_each(|note| writeln!(f, "{note}"))?;
         writeln!(f, "{}", self.explanation)?;
         match &self.route {
             Some(route) => write!(f, "served by route `{route}`: {}", self.chain.join(", ")),
+            None if self.explanation.selection.refused.is_some() => {
+                f.write_str("refused: such requests are declared refused")
+            }
             None if self.explanation.selection.model_known => {
                 f.write_str("refused: no deployment may answer")
             }

@@ -112,3 +112,84 @@ fn changes_name_the_requests_that_go_elsewhere() {
     let json: serde_json::Value = serde_json::from_str(&other.to_json()).unwrap();
     assert_eq!(json["changes"][0]["new"]["chain"], serde_json::json!(["ptu"]));
 }
+
+#[test]
+fn a_body_says_what_its_request_needs() {
+    let text = POLICY.replace(
+        "price = \"free\" }\nus",
+        "price = \"free\", capabilities = [\"chat\", \"tools\"], context_window = 1_000 }\nus",
+    );
+    let ask = |body: &str| {
+        let question = Question { share_key: Some("u".to_owned()), ..Question::default() };
+        policy(&text).explain(&question.with_body("chat", body.as_bytes()).unwrap()).unwrap().to_string()
+    };
+    let tools = r#"{"model": "m", "messages": [{"role": "user", "content": "x"}],
+                    "tools": [{"type": "function", "function": {"name": "f"}}]}"#;
+    assert!(ask(tools).ends_with("`us`: out: capability\n  `ptu`: candidate 1\nserved by route `any`: ptu"));
+    let long =
+        format!(r#"{{"model": "m", "messages": [{{"role": "user", "content": "{}"}}]}}"#, "x".repeat(9_000));
+    assert!(ask(&long).contains("`ptu`: out: context_window"));
+    let bounded = r#"{"model": "m", "max_tokens": 1001, "messages": [{"role": "user", "content": "x"}]}"#;
+    assert!(ask(bounded).contains("`ptu`: out: context_window"));
+}
+
+#[test]
+fn a_body_of_another_operation_is_read_as_one() {
+    let with = |operation: &str, body: &str| Question::default().with_body(operation, body.as_bytes());
+    let messages = r#"{"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}"#;
+    let question = with("messages", messages).unwrap();
+    assert_eq!((question.model.as_str(), question.output_tokens), ("m", Some(5)));
+    let unknown = with("chats", messages).unwrap_err();
+    assert_eq!(unknown, "unknown operation `chats`; did you mean `chat`?");
+    assert!(with("chat", "{").is_err());
+    let pinned = "match = { models = [\"m\"], metadata = { team = [\"a\"] } }";
+    let text = POLICY.replace("match = { models = [\"m\"] }", pinned);
+    let asked = |metadata: &str| {
+        let body = format!(r#"{{"model": "m", "messages": [], "metadata": {metadata}}}"#);
+        let body = body.replace("[]", r#"[{"role": "user", "content": "x"}]"#);
+        policy(&text).explain(&with("chat", &body).unwrap()).unwrap().is_served()
+    };
+    assert_eq!((asked(r#"{"team": "a"}"#), asked(r#"{"team": "b"}"#), asked("null")), (true, false, false));
+}
+
+#[test]
+fn a_record_is_decided_again() {
+    let mut record = gw_testkit::sample_record(1);
+    record.tenant = "t".parse().unwrap();
+    let facts = record.facts.as_mut().unwrap();
+    facts.model = gw_types::BoundedText::new("m");
+    facts.classification = gw_types::Classification::Restricted;
+    facts.residency = vec!["onshore".parse().unwrap()];
+    facts.needs = [gw_types::Capability::Chat].into_iter().collect();
+    let checked = policy(POLICY);
+    let explained = checked.explain_record(&record).unwrap();
+    let said = explained.to_string();
+    assert!(explained.is_served(), "{said}");
+    assert!(said.starts_with("then: route `restricted-reasoning`, candidates ["), "{said}");
+    assert!(said.contains("the configuration was another one then: sha256:0f1e2d, and is "), "{said}");
+    assert!(
+        said.ends_with("`us`: out: residency\n  `ptu`: candidate 1\nserved by route `any`: ptu"),
+        "{said}"
+    );
+    record.tenant = "gone".parse().unwrap();
+    assert_eq!(checked.explain_record(&record).unwrap_err(), "unknown tenant `gone`; known: `t`");
+    record.facts = None;
+    assert!(checked.explain_record(&record).is_err());
+}
+
+#[test]
+fn what_is_declared_refused_is_said() {
+    let text = POLICY.replace("[tenants.t]", "[[refused]]\nclassifications = [\"restricted\"]\n[tenants.t]");
+    let question = Question {
+        model: "m".to_owned(),
+        classification: Some("restricted".to_owned()),
+        ..Question::default()
+    };
+    let explained = policy(&text).explain(&question).unwrap();
+    assert_eq!(
+        explained.to_string(),
+        "declaration 1 refuses such requests\nroute `any`: not asked\nrefused: such requests are declared refused"
+    );
+    let json: serde_json::Value = serde_json::from_str(&explained.to_json()).unwrap();
+    assert_eq!((json["served"].as_bool(), json["declared_refused"].as_u64()), (Some(false), Some(0)));
+}

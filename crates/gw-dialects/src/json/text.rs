@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use gw_types::{TextClasses, TextCounter};
+
 /// A string of a JSON text, not decoded yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a> {
@@ -21,6 +23,11 @@ impl<'a> Text<'a> {
     /// Returns what stands between the quotes, escapes as they are: enough to compare with a plain name.
     pub(crate) fn raw(&self) -> &'a str {
         self.raw
+    }
+
+    /// Returns whether the string says just this.
+    pub(crate) fn is(&self, said: &str) -> bool {
+        if self.escaped { self.decoded() == said } else { self.raw == said }
     }
 
     /// Returns whether the string has escapes.
@@ -46,6 +53,23 @@ impl<'a> Text<'a> {
             rest = &rest[plain + used..];
         }
         length + rest.len() as u64
+    }
+
+    /// Returns what the string is made of. One pass, no copy.
+    pub(crate) fn classes(&self) -> TextClasses {
+        if !self.escaped {
+            return TextClasses::of(self.raw);
+        }
+        let mut counter = TextCounter::default();
+        let mut rest = self.raw;
+        while let Some(plain) = memchr::memchr(b'\\', rest.as_bytes()) {
+            let (character, used) = unescape(&rest.as_bytes()[plain..]);
+            counter.push(&rest[..plain]);
+            counter.push_char(character);
+            rest = &rest[plain + used..];
+        }
+        counter.push(rest);
+        counter.finish()
     }
 
     /// Returns what the string says; a surrogate without its other half reads as U+FFFD.

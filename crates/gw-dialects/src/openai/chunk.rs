@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    content::{Choices, filled},
+    content::{Choices, Part, filled},
     usage::WireUsage,
 };
 use crate::json::{Fault, Kind, Reader, Text};
@@ -41,20 +41,21 @@ pub(super) enum ErrorField {
 }
 
 impl<'a> Chunk<'a> {
-    pub(super) fn read(text: &'a str) -> Result<Self, Fault> {
+    /// Reads a chunk whose choices hold their content in the field of `part`.
+    pub(super) fn read(text: &'a str, part: Part) -> Result<Self, Fault> {
         let mut chunk = Self::default();
         let mut reader = Reader::new(text);
-        reader.object::<Fault>(|reader, key| chunk.field(reader, key))?;
+        reader.object::<Fault>(|reader, key| chunk.field(reader, key, part))?;
         reader.end()?;
         Ok(chunk)
     }
 
-    fn field(&mut self, reader: &mut Reader<'a>, key: Text<'a>) -> Result<(), Fault> {
+    fn field(&mut self, reader: &mut Reader<'a>, key: Text<'a>, part: Part) -> Result<(), Fault> {
         match key.raw() {
             "choices" => match reader.kind()? {
                 Kind::Array => {
                     self.choices_field = ChoicesField::Array;
-                    self.choices.read(reader, "delta")
+                    self.choices.read(reader, part)
                 }
                 Kind::Null => {
                     self.choices_field = ChoicesField::Null(reader.skip()?);

@@ -48,9 +48,13 @@ const REQUEST_ID_HEADERS: [&str; 3] = ["x-request-id", "request-id", "apim-reque
 /// assert_eq!(error.retry_after().unwrap().as_secs(), 2);
 /// ```
 pub fn classify(head: &ErrorHead<'_>, body: &[u8]) -> GatewayError {
-    let verdict = Verdict::of(head.status, &Said::read(body));
+    let said = Said::read(body);
+    let verdict = Verdict::of(head.status, &said);
     let guidance = retry::guidance(head.header, head.utc);
     let mut error = verdict.error.with_status(head.status);
+    if !is_listed(head.status) || said.is_silent() && !is_blank_or_page(body) {
+        error = error.unclassified();
+    }
     if verdict.may_wait
         && let Some(wait) = guidance.retry_after
     {
@@ -68,13 +72,36 @@ pub fn classify(head: &ErrorHead<'_>, body: &[u8]) -> GatewayError {
 /// Classifies an error that came inside a 2xx answer or stream; `body` is the JSON that holds it.
 ///
 /// The status is the one that the error names (`code`, `status`, `status_code`), else the one that its type implies.
-pub(super) fn in_band(body: &[u8]) -> GatewayError {
+pub(crate) fn in_band(body: &[u8]) -> GatewayError {
     let said = Said::read(body);
-    let Verdict { error, .. } = Verdict::of(said.status.unwrap_or_else(|| implied_status(&said)), &said);
+    let status = said.status.or_else(|| implied_status(&said));
+    let Verdict { error, .. } = Verdict::of(status.unwrap_or(500), &said);
+    let error = if status.is_some_and(is_listed) { error } else { error.unclassified() };
     match said.status {
         Some(status) => error.with_status(status),
         None => error,
     }
+}
+
+/// Classifies an error inside a 2xx answer or stream whose status the caller knows from the error's own words.
+pub(crate) fn of_status(status: u16, body: &[u8]) -> GatewayError {
+    Verdict::of(status, &Said::read(body)).error.with_status(status)
+}
+
+/// The error statuses that providers are known to send.
+const STATUSES: [u16; 26] = [
+    400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 415, 422, 424, 429, 451, 498, 499, 500, 501, 502, 503,
+    504, 520, 522, 524, 529,
+];
+
+fn is_listed(status: u16) -> bool {
+    STATUSES.contains(&status)
+}
+
+/// Returns whether a body is nothing or a page for people, as proxies in front of providers send them.
+fn is_blank_or_page(body: &[u8]) -> bool {
+    let body = body.trim_ascii();
+    body.is_empty() || body.starts_with(b"<")
 }
 
 struct Verdict {
@@ -93,12 +120,52 @@ const CONTEXT_PHRASES: [&str; 6] = [
     "prompt is too long",
     "input is too long",
 ];
-const FILTER_CODES: [&str; 4] =
-    ["content_filter", "content_policy_violation", "responsibleaipolicyviolation", "content_filter_error"];
+const FILTER_CODES: [&str; 6] = [
+    "content_filter",
+    "content_policy_violation",
+    "responsibleaipolicyviolation",
+    "content_filter_error",
+    "image_content_policy_violation",
+    "bio_policy",
+];
 const QUOTA_CODES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"];
+/// Anthropic says so in a 400.
+const QUOTA_PHRASES: [&str; 1] = ["credit balance is too low"];
 const KEY_CODES: [&str; 3] = ["invalid_api_key", "api_key_invalid", "authentication_error"];
 const KEY_PHRASES: [&str; 3] = ["incorrect api key", "invalid api key", "api key not valid"];
-const MODEL_CODES: [&str; 2] = ["model_not_found", "deploymentnotfound"];
+const MODEL_CODES: [&str; 5] =
+    ["model_not_found", "deploymentnotfound", "invalid_model", "model_not_available", "unknown_model"];
+/// DeepSeek, Mistral, OpenRouter, Voyage: what a 400 says of a model that they do not have.
+const MODEL_PHRASES: [&str; 4] =
+    ["model not exist", "invalid model:", "is not a valid model id", "is not supported. supported models"];
+/// What is wrong with an input, in the words of a failed response.
+const INPUT_CODES: [&str; 14] = [
+    "invalid_prompt",
+    "data_residency_mismatch",
+    "invalid_image",
+    "invalid_image_format",
+    "invalid_base64_image",
+    "invalid_image_url",
+    "image_too_large",
+    "image_too_small",
+    "image_parse_error",
+    "invalid_image_mode",
+    "image_file_too_large",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
+];
+const SERVER_CODES: [&str; 9] = [
+    "server_error",
+    "internal_error",
+    "internal_server_error",
+    "internalservererror",
+    "api_error",
+    "overloaded_error",
+    "service_unavailable",
+    "vector_store_timeout",
+    "timeout",
+];
 const OVERSIZE_PHRASES: [&str; 1] = ["request too large"];
 
 impl Verdict {
@@ -161,9 +228,11 @@ impl Verdict {
         } else if said.is_one_of(&CONTEXT_CODES) || said.mentions(&CONTEXT_PHRASES) {
             let message = "the request is longer than the model's context window";
             Self::new(ErrorKind::ContextLengthExceeded, message, said)
+        } else if said.mentions(&QUOTA_PHRASES) {
+            Self::limited(said, "the provider's quota is used up", false)
         } else if said.is_one_of(&KEY_CODES) || said.mentions(&KEY_PHRASES) {
             Self::credential(said)
-        } else if said.is_one_of(&MODEL_CODES) {
+        } else if said.is_one_of(&MODEL_CODES) || said.mentions(&MODEL_PHRASES) {
             Self::missing(said)
         } else {
             Self::new(ErrorKind::InvalidRequest, "the provider refused the request", said)
@@ -190,8 +259,8 @@ impl Verdict {
 }
 
 /// Returns the status that the words of an error imply, where it names none.
-fn implied_status(said: &Said) -> u16 {
-    let implied: [(&[&str], u16); 8] = [
+fn implied_status(said: &Said) -> Option<u16> {
+    let implied: [(&[&str], u16); 10] = [
         (&["rate_limit_error", "rate_limit_exceeded", "too_many_requests", "tokens", "requests"], 429),
         (&QUOTA_CODES, 429),
         (&FILTER_CODES, 400),
@@ -199,7 +268,18 @@ fn implied_status(said: &Said) -> u16 {
         (&MODEL_CODES, 404),
         (&KEY_CODES, 401),
         (&["permission_error", "permission_denied"], 403),
-        (&["invalid_request_error", "badrequesterror", "bad_request"], 400),
+        (
+            &[
+                "invalid_request_error",
+                "badrequesterror",
+                "bad_request",
+                "invalid-argument",
+                "invalid_argument",
+            ],
+            400,
+        ),
+        (&INPUT_CODES, 400),
+        (&SERVER_CODES, 500),
     ];
-    implied.iter().find(|(names, _)| said.is_one_of(names)).map_or(500, |(_, status)| *status)
+    implied.iter().find(|(names, _)| said.is_one_of(names)).map(|(_, status)| *status)
 }

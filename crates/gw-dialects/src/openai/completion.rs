@@ -13,17 +13,7 @@ use super::{
         WrittenMessage, WrittenUsage,
     },
 };
-
-/// What identifies an answer that gw writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnswerStamp<'a> {
-    /// The answer's id.
-    pub id: &'a str,
-    /// When it was made, in seconds since 1970.
-    pub created: i64,
-    /// The model that the caller is told.
-    pub model: &'a str,
-}
+use crate::neutral::AnswerStamp;
 
 /// Returns a whole answer.
 pub fn completion_body(completion: &Completion, stamp: &AnswerStamp<'_>) -> Bytes {
@@ -129,7 +119,7 @@ fn calls(choice: &Choice, indexed: bool) -> Vec<WrittenCall<'_>> {
 }
 
 /// Returns usage in the dialect's own convention: cached input is part of the prompt, reasoning of the completion.
-fn usage(usage: &Usage) -> WrittenUsage {
+pub(crate) fn usage(usage: &Usage) -> WrittenUsage {
     WrittenUsage {
         prompt_tokens: usage.input_total().get(),
         completion_tokens: usage.output_total().get(),

@@ -11,6 +11,28 @@ use crate::json::{Fault, Kind, Reader, Text};
 /// Choices told apart in one answer. More are read as one.
 pub(super) const CHOICES_MAX: u32 = 128;
 
+/// Names the field of a choice that holds its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A piece of a streamed answer.
+    #[default]
+    Delta,
+    /// A whole answer.
+    Message,
+    /// A legacy completion's text, whole or in pieces.
+    Text,
+}
+
+impl Part {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::Message => "message",
+            Self::Text => "text",
+        }
+    }
+}
+
 /// What the choices of one document hold.
 #[derive(Debug, Default)]
 pub(super) struct Choices<'a> {
@@ -62,8 +84,8 @@ struct Choice {
 }
 
 impl<'a> Choices<'a> {
-    /// Reads an array of choices whose content stands in the field `part`.
-    pub(super) fn read(&mut self, reader: &mut Reader<'a>, part: &str) -> Result<(), Fault> {
+    /// Reads an array of choices whose content stands in the field of `part`.
+    pub(super) fn read(&mut self, reader: &mut Reader<'a>, part: Part) -> Result<(), Fault> {
         reader.array::<Fault>(|reader, position| {
             self.count = self.count.saturating_add(1);
             if reader.kind()? != Kind::Object {
@@ -82,7 +104,8 @@ impl<'a> Choices<'a> {
                     }
                     Ok(())
                 }
-                name if name == part => self.part(reader, &mut choice),
+                "text" if part == Part::Text => self.text(reader),
+                name if name == part.as_str() => self.part(reader, &mut choice),
                 _ => reader.skip().map(drop),
             })?;
             self.close(&choice, position, first_call);
@@ -250,7 +273,7 @@ fn whole(reader: &mut Reader<'_>) -> Result<Option<u64>, Fault> {
 }
 
 /// Reads a string that is not empty; anything else is none.
-pub(super) fn filled<'a>(reader: &mut Reader<'a>) -> Result<Option<Text<'a>>, Fault> {
+pub(crate) fn filled<'a>(reader: &mut Reader<'a>) -> Result<Option<Text<'a>>, Fault> {
     if reader.kind()? == Kind::String {
         let text = reader.string()?;
         return Ok((!text.raw().is_empty()).then_some(text));

@@ -8,7 +8,7 @@ use gw_types::{AnswerFacts, BoundedText, ErrorKind, GatewayError};
 
 use super::{
     classify,
-    content::{Choices, filled},
+    content::{Choices, Part, filled},
     usage::WireUsage,
 };
 use crate::json::{Fault, Kind, Reader};
@@ -19,8 +19,13 @@ use crate::json::{Fault, Kind, Reader};
 /// An error object in the body is classified like an HTTP error of the status that it names or implies. A body that is
 /// no JSON object with at least one choice is `MalformedResponse`.
 pub fn read_answer(raw: &Bytes) -> Result<AnswerFacts, GatewayError> {
+    read_choices(raw, Part::Message)
+}
+
+/// Reads an answer whose choices hold their content in the field of `part`.
+pub(crate) fn read_choices(raw: &Bytes, part: Part) -> Result<AnswerFacts, GatewayError> {
     let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
-    let answer = read(text).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
+    let answer = read(text, part).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
     if answer.error {
         return Err(classify::in_band(raw));
     }
@@ -44,14 +49,14 @@ struct Answer<'a> {
     error: bool,
 }
 
-fn read(text: &str) -> Result<Answer<'_>, Fault> {
+fn read(text: &str, part: Part) -> Result<Answer<'_>, Fault> {
     let mut answer = Answer::default();
     let mut reader = Reader::new(text);
     let mut says_error = false;
     let mut has_message = false;
     reader.object::<Fault>(|reader, key| {
         match key.raw() {
-            "choices" if reader.kind()? == Kind::Array => answer.choices.read(reader, "message")?,
+            "choices" if reader.kind()? == Kind::Array => answer.choices.read(reader, part)?,
             "usage" => answer.usage = WireUsage::read(reader)?,
             "model" => answer.model = filled(reader)?.map(|model| BoundedText::new(&model.decoded())),
             "error" => {

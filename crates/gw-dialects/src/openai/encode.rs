@@ -68,7 +68,7 @@ pub fn rewrite_chat(request: &NormalizedRequest, edits: &ChatEdits<'_>) -> Bytes
     Bytes::from(body)
 }
 
-fn bound_output(
+pub(crate) fn bound_output(
     list: &mut Edits<'_>,
     request: &NormalizedRequest,
     text: &str,
@@ -94,7 +94,7 @@ fn bound_output(
     }
 }
 
-fn ask_usage(list: &mut Edits<'_>, request: &NormalizedRequest, text: &str) {
+pub(crate) fn ask_usage(list: &mut Edits<'_>, request: &NormalizedRequest, text: &str) {
     let Some(options) = request.facts.stream_options else {
         let value = r#"{"include_usage":true}"#.to_owned();
         return put_field(list, request, text, "stream_options", value);
@@ -109,7 +109,13 @@ fn ask_usage(list: &mut Edits<'_>, request: &NormalizedRequest, text: &str) {
 }
 
 /// Sets a field that the facts say is absent or `null`. The body holds a model name, so a comma always follows.
-fn put_field(list: &mut Edits<'_>, request: &NormalizedRequest, text: &str, field: &str, value: String) {
+pub(crate) fn put_field(
+    list: &mut Edits<'_>,
+    request: &NormalizedRequest,
+    text: &str,
+    field: &str,
+    value: String,
+) {
     match find_field(text, field) {
         Some(null) => list.replace(null, value),
         None => list.insert(request.facts.object_start, format!("\"{field}\":{value},")),
@@ -120,7 +126,7 @@ fn put_field(list: &mut Edits<'_>, request: &NormalizedRequest, text: &str, fiel
 ///
 /// A search for the bare name comes first: it rules most bodies out at memory speed. It misses nothing, because
 /// [`super::read_chat`] refuses names spelt with escapes.
-fn find_field(object: &str, field: &str) -> Option<Range<usize>> {
+pub(crate) fn find_field(object: &str, field: &str) -> Option<Range<usize>> {
     memchr::memmem::find(object.as_bytes(), field.as_bytes())?;
     let mut found = None;
     let read = Reader::new(object).object::<Fault>(|reader, key| {
@@ -133,7 +139,7 @@ fn find_field(object: &str, field: &str) -> Option<Range<usize>> {
     read.ok().and(found)
 }
 
-const fn name(field: OutputField) -> &'static str {
+pub(crate) const fn name(field: OutputField) -> &'static str {
     match field {
         OutputField::MaxTokens => "max_tokens",
         OutputField::MaxCompletionTokens => "max_completion_tokens",
@@ -141,12 +147,12 @@ const fn name(field: OutputField) -> &'static str {
     }
 }
 
-fn range(span: BodySpan) -> Range<usize> {
+pub(crate) fn range(span: BodySpan) -> Range<usize> {
     span.start..span.end
 }
 
 /// Returns the text as a JSON string.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {

@@ -32,6 +32,15 @@ const CHOICES_MAX: u64 = 128;
 /// no UTF-8, no JSON object or nested deeper than 100 levels; for a field that gw reads and that is missing, repeated, of
 /// the wrong type or out of range.
 pub fn read_chat(body: &Bytes) -> Result<RequestFacts, GatewayError> {
+    let text = body_text(body)?;
+    read(text).map_err(|refusal| refusal.into_error(text))
+}
+
+/// Returns a request body as text.
+///
+/// # Errors
+/// `InvalidRequest`, for a body that is no UTF-8 or holds nothing.
+pub(crate) fn body_text(body: &[u8]) -> Result<&str, GatewayError> {
     let text = match std::str::from_utf8(body) {
         Ok(text) => text,
         Err(error) => {
@@ -45,7 +54,7 @@ pub fn read_chat(body: &Bytes) -> Result<RequestFacts, GatewayError> {
             "the body is empty; expected a JSON object",
         ));
     }
-    read(text).map_err(|refusal| refusal.into_error(text))
+    Ok(text)
 }
 
 fn read(text: &str) -> Result<RequestFacts, Refusal> {
@@ -167,7 +176,12 @@ impl<'a> Body<'a> {
                 self.has_messages = true;
             }
             Field::Stream => self.stream = optional_boolean(reader)?,
-            Field::StreamOptions => self.stream_options(reader)?,
+            Field::StreamOptions => {
+                if let Some(options) = stream_options(reader)? {
+                    self.include_usage = options.include_usage;
+                    self.stream_options = Some(options.object);
+                }
+            }
             Field::MaxTokens => self.max_tokens = output(reader, OutputField::MaxTokens)?,
             Field::MaxCompletionTokens => {
                 self.max_completion_tokens = output(reader, OutputField::MaxCompletionTokens)?;
@@ -183,29 +197,6 @@ impl<'a> Body<'a> {
             Field::Temperature => self.temperature = temperature(reader)?,
             Field::User => self.user = optional_string(reader)?,
         }
-        Ok(())
-    }
-
-    fn stream_options(&mut self, reader: &mut Reader<'a>) -> Result<(), Refusal> {
-        if reader.null()? {
-            return Ok(());
-        }
-        let start = object_start(reader)?;
-        let mut seen = false;
-        reader.object::<Refusal>(|reader, key| {
-            if field_name(key)? != "include_usage" {
-                reader.skip()?;
-                return Ok(());
-            }
-            if std::mem::replace(&mut seen, true) {
-                let refusal = Refusal::new(key.span().start, "a field stands in the body more than once");
-                return Err(refusal.within("include_usage"));
-            }
-            let read = optional_boolean(reader).map_err(|refusal| refusal.within("include_usage"));
-            self.include_usage = read?;
-            Ok(())
-        })?;
-        self.stream_options = Some(start..reader.at());
         Ok(())
     }
 
@@ -286,6 +277,7 @@ impl<'a> Body<'a> {
             output: output_of(self.max_completion_tokens, self.max_tokens)?,
             choices: u32::try_from(self.choices.unwrap_or(1)).unwrap_or(1),
             text_bytes: self.contents.text_bytes,
+            text_classes: self.contents.text_classes,
             messages: self.contents.messages,
             tool_bytes: self.tool_bytes,
             images: self.contents.images,
@@ -314,11 +306,11 @@ impl<'a> Body<'a> {
     }
 }
 
-fn span(range: Range<usize>) -> BodySpan {
+pub(crate) fn span(range: Range<usize>) -> BodySpan {
     BodySpan { start: range.start, end: range.end }
 }
 
-fn object_start(reader: &mut Reader<'_>) -> Result<usize, Refusal> {
+pub(crate) fn object_start(reader: &mut Reader<'_>) -> Result<usize, Refusal> {
     match reader.kind()? {
         Kind::Object => Ok(reader.at()),
         Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
@@ -327,7 +319,36 @@ fn object_start(reader: &mut Reader<'_>) -> Result<usize, Refusal> {
     }
 }
 
-fn model<'a>(reader: &mut Reader<'a>) -> Result<Text<'a>, Refusal> {
+/// What `stream_options` holds, and where it stands.
+pub(crate) struct StreamOptionsField {
+    pub(crate) object: Range<usize>,
+    pub(crate) include_usage: bool,
+}
+
+/// Reads `stream_options`, or `null` as none.
+pub(crate) fn stream_options(reader: &mut Reader<'_>) -> Result<Option<StreamOptionsField>, Refusal> {
+    if reader.null()? {
+        return Ok(None);
+    }
+    let start = object_start(reader)?;
+    let mut seen = false;
+    let mut include_usage = false;
+    reader.object::<Refusal>(|reader, key| {
+        if field_name(key)? != "include_usage" {
+            reader.skip()?;
+            return Ok(());
+        }
+        if std::mem::replace(&mut seen, true) {
+            let refusal = Refusal::new(key.span().start, "a field stands in the body more than once");
+            return Err(refusal.within("include_usage"));
+        }
+        include_usage = optional_boolean(reader).map_err(|refusal| refusal.within("include_usage"))?;
+        Ok(())
+    })?;
+    Ok(Some(StreamOptionsField { object: start..reader.at(), include_usage }))
+}
+
+pub(crate) fn model<'a>(reader: &mut Reader<'a>) -> Result<Text<'a>, Refusal> {
     if reader.kind()? != Kind::String {
         return Err(Refusal::new(reader.at(), "expected a string"));
     }
@@ -347,7 +368,10 @@ fn model<'a>(reader: &mut Reader<'a>) -> Result<Text<'a>, Refusal> {
 }
 
 /// Reads a whole number, or `null` as none; the caller says what the number must be.
-fn whole(reader: &mut Reader<'_>, message: &'static str) -> Result<Option<(u64, Range<usize>)>, Refusal> {
+pub(crate) fn whole(
+    reader: &mut Reader<'_>,
+    message: &'static str,
+) -> Result<Option<(u64, Range<usize>)>, Refusal> {
     if reader.null()? {
         return Ok(None);
     }
@@ -361,7 +385,10 @@ fn whole(reader: &mut Reader<'_>, message: &'static str) -> Result<Option<(u64, 
     }
 }
 
-fn output(reader: &mut Reader<'_>, field: OutputField) -> Result<Option<RequestedOutput>, Refusal> {
+pub(crate) fn output(
+    reader: &mut Reader<'_>,
+    field: OutputField,
+) -> Result<Option<RequestedOutput>, Refusal> {
     const MESSAGE: &str = "expected a whole number of at least 1";
     match whole(reader, MESSAGE)? {
         None => Ok(None),
@@ -386,7 +413,7 @@ fn output_of(
     Ok(newer.or(older))
 }
 
-fn choices(reader: &mut Reader<'_>) -> Result<Option<u64>, Refusal> {
+pub(crate) fn choices(reader: &mut Reader<'_>) -> Result<Option<u64>, Refusal> {
     const MESSAGE: &str = "expected a whole number from 1 to 128";
     match whole(reader, MESSAGE)? {
         Some((number, range)) if number == 0 || number > CHOICES_MAX => {
@@ -397,7 +424,7 @@ fn choices(reader: &mut Reader<'_>) -> Result<Option<u64>, Refusal> {
     }
 }
 
-fn temperature(reader: &mut Reader<'_>) -> Result<Option<Temperature>, Refusal> {
+pub(crate) fn temperature(reader: &mut Reader<'_>) -> Result<Option<Temperature>, Refusal> {
     if reader.null()? {
         return Ok(None);
     }

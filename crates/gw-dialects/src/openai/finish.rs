@@ -3,7 +3,7 @@
 use gw_types::FinishReason;
 
 /// Returns what a `finish_reason` means.
-pub(super) fn read(reason: &str) -> FinishReason {
+pub(crate) fn read(reason: &str) -> FinishReason {
     match reason {
         "stop" | "eos" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "length" | "max_tokens" | "model_length" => FinishReason::Length,
@@ -15,7 +15,7 @@ pub(super) fn read(reason: &str) -> FinishReason {
 }
 
 /// Returns the word of the wire. A refusal stands in a field of its own there and ends with `stop`.
-pub(super) const fn write(reason: FinishReason) -> &'static str {
+pub(crate) const fn write(reason: FinishReason) -> &'static str {
     match reason {
         FinishReason::Stop | FinishReason::Refusal | FinishReason::Other => "stop",
         FinishReason::Length => "length",
@@ -25,7 +25,7 @@ pub(super) const fn write(reason: FinishReason) -> &'static str {
 }
 
 /// Returns the reason of a whole answer: the first one, but one that is not `Stop` before one that is.
-pub(super) fn combine(so_far: Option<FinishReason>, next: FinishReason) -> FinishReason {
+pub(crate) fn combine(so_far: Option<FinishReason>, next: FinishReason) -> FinishReason {
     match so_far {
         None | Some(FinishReason::Stop) => next,
         Some(reason) => reason,

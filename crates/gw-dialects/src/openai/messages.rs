@@ -1,7 +1,9 @@
 //! Reads of the conversation its size and what kinds of content it holds.
 
+use gw_types::TextClasses;
+
 use super::refusal::{Refusal, field_name, optional_string};
-use crate::json::{Kind, Reader};
+use crate::json::{Kind, Reader, Text};
 
 /// What the messages of a request hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub(super) struct Contents {
     /// UTF-8 bytes of all text, decoded, plus the bytes of every field that gw does not know: never less than the text
     /// that a provider can read out of the messages, images, audio and files aside.
     pub(super) text_bytes: u64,
+    /// What that text is made of.
+    pub(super) text_classes: TextClasses,
     pub(super) images: u32,
     pub(super) audio: bool,
     pub(super) documents: bool,
@@ -65,9 +69,17 @@ impl Contents {
         }
     }
 
+    fn text(&mut self, text: Text<'_>) {
+        self.text_bytes += text.decoded_len();
+        self.text_classes = self.text_classes + text.classes();
+    }
+
     fn content(&mut self, reader: &mut Reader<'_>) -> Result<(), Refusal> {
         match reader.kind()? {
-            Kind::String => self.text_bytes += reader.string()?.decoded_len(),
+            Kind::String => {
+                let text = reader.string()?;
+                self.text(text);
+            }
             Kind::Null => {
                 reader.null()?;
             }
@@ -94,7 +106,7 @@ impl Contents {
                 }
                 "text" | "refusal" => {
                     let text = optional_string(reader).map_err(|refusal| refusal.within(name))?;
-                    self.text_bytes += text.map_or(0, |text| text.decoded_len());
+                    text.into_iter().for_each(|text| self.text(text));
                 }
                 "image_url" => {
                     self.images = self.images.saturating_add(1);
@@ -117,8 +129,15 @@ impl Contents {
     /// Counts a field that gw does not know: what a provider may read out of it is no longer than it stands here.
     fn other(&mut self, reader: &mut Reader<'_>) -> Result<(), Refusal> {
         match reader.kind()? {
-            Kind::String => self.text_bytes += reader.string()?.decoded_len(),
-            Kind::Object | Kind::Array => self.text_bytes += reader.skip()?.len() as u64,
+            Kind::String => {
+                let text = reader.string()?;
+                self.text(text);
+            }
+            Kind::Object | Kind::Array => {
+                let range = reader.skip()?;
+                self.text_bytes += range.len() as u64;
+                self.text_classes = self.text_classes + TextClasses::of(reader.slice(range));
+            }
             Kind::Number | Kind::Bool | Kind::Null => {
                 reader.skip()?;
             }

@@ -13,7 +13,7 @@ use crate::json::{Fault, Kind, Reader};
 const TRANSPORT_FIELDS: [&str; 3] = ["stream", "stream_options", "user"];
 
 /// Reads the question of a request whose last message is a user turn of plain text.
-pub(super) fn read(body: &[u8]) -> Option<Question> {
+pub(crate) fn read(body: &[u8]) -> Option<Question> {
     let text = std::str::from_utf8(body).ok()?;
     let mut fields = fields(text)?;
     for field in TRANSPORT_FIELDS {

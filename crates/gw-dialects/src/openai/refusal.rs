@@ -6,29 +6,29 @@ use crate::json::{Fault, Kind, Reader, Text, line_column};
 
 /// Says why a request body is refused. The path holds gw's own field names and numbers, nothing of the caller's.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     message: &'static str,
     at: usize,
     path: String,
 }
 
 impl Refusal {
-    pub(super) fn new(at: usize, message: &'static str) -> Self {
+    pub(crate) fn new(at: usize, message: &'static str) -> Self {
         Self { message, at, path: String::new() }
     }
 
     /// Puts a field or index in front of the path.
-    pub(super) fn within(mut self, parent: &str) -> Self {
+    pub(crate) fn within(mut self, parent: &str) -> Self {
         let joint = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{parent}{joint}{}", self.path);
         self
     }
 
-    pub(super) fn within_item(self, index: usize) -> Self {
+    pub(crate) fn within_item(self, index: usize) -> Self {
         self.within(&format!("[{index}]"))
     }
 
-    pub(super) fn into_error(self, body: &str) -> GatewayError {
+    pub(crate) fn into_error(self, body: &str) -> GatewayError {
         let (line, column) = line_column(body, self.at);
         let error = GatewayError::new(ErrorKind::InvalidRequest, self.message)
             .with_position(line, column)
@@ -46,7 +46,7 @@ impl From<Fault> for Refusal {
 /// Returns the name of a field that gw may have to read.
 ///
 /// A known name spelt with escapes would be read by the provider and not by gw, so such a spelling is refused.
-pub(super) fn field_name<'a>(key: Text<'a>) -> Result<&'a str, Refusal> {
+pub(crate) fn field_name<'a>(key: Text<'a>) -> Result<&'a str, Refusal> {
     if key.is_escaped() {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
         if key.decoded().bytes().all(plain) {
@@ -57,7 +57,7 @@ pub(super) fn field_name<'a>(key: Text<'a>) -> Result<&'a str, Refusal> {
 }
 
 /// Reads a string, or `null` as none.
-pub(super) fn optional_string<'a>(reader: &mut Reader<'a>) -> Result<Option<Text<'a>>, Refusal> {
+pub(crate) fn optional_string<'a>(reader: &mut Reader<'a>) -> Result<Option<Text<'a>>, Refusal> {
     match reader.kind()? {
         Kind::String => Ok(Some(reader.string()?)),
         Kind::Null => {
@@ -71,7 +71,7 @@ pub(super) fn optional_string<'a>(reader: &mut Reader<'a>) -> Result<Option<Text
 }
 
 /// Reads a boolean, or `null` as `false`.
-pub(super) fn optional_boolean(reader: &mut Reader<'_>) -> Result<bool, Refusal> {
+pub(crate) fn optional_boolean(reader: &mut Reader<'_>) -> Result<bool, Refusal> {
     match reader.kind()? {
         Kind::Bool => Ok(reader.boolean()?),
         Kind::Null => {

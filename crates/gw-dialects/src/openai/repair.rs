@@ -63,6 +63,18 @@ impl CallList {
         Ok(())
     }
 
+    /// Returns the place of the fragment's call among all calls of the stream, and learns its id.
+    pub(super) fn assign(&mut self, fragment: &CallFragment<'_>) -> Result<usize, TooManyCalls> {
+        let (at, _) = self.place(fragment)?;
+        let call = &mut self.calls[at];
+        if let Some((id, _)) = &fragment.id
+            && call.id.is_none()
+        {
+            call.id = Some(id.raw().into());
+        }
+        Ok(at)
+    }
+
     /// Returns the call that a fragment belongs to, and whether it had begun before.
     fn place(&mut self, fragment: &CallFragment<'_>) -> Result<(usize, bool), TooManyCalls> {
         if let Some(at) = self.find(fragment) {

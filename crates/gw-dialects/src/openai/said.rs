@@ -46,7 +46,8 @@ impl Said {
             .iter()
             .find_map(|field| message_in(&object[*field]));
         self.message = self.message.take().or(message);
-        self.kind = self.kind.take().or_else(|| text(&object["type"]));
+        // An event of type `error` says no more than that it is one.
+        self.kind = self.kind.take().or_else(|| text(&object["type"]).filter(|kind| kind != "error"));
         self.param = self.param.take().or_else(|| text(&object["param"]));
         self.inner_code = self.inner_code.take().or_else(|| text(&object["innererror"]["code"]));
         let metadata = &object["metadata"];
@@ -58,6 +59,11 @@ impl Said {
         if self.code.is_none() && self::status(code).is_none() {
             self.code = text(code).or_else(|| code.as_i64().map(|code| code.to_string()));
         }
+    }
+
+    /// Returns whether nothing could be read.
+    pub(super) fn is_silent(&self) -> bool {
+        self.message.is_none() && self.code.is_none() && self.kind.is_none() && self.status.is_none()
     }
 
     /// Returns whether the code, the type or the inner code is one of these.

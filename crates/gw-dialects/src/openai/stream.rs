@@ -3,19 +3,21 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, ops::Range};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use gw_types::{BoundedText, ErrorKind, FinishReason, FrameFacts, GatewayError, StreamItem};
 
 use super::{
     chunk::{ChoicesField, Chunk, ErrorField},
-    classify, finish,
+    classify,
+    content::Part,
+    finish,
     repair::CallList,
     template::Template,
     usage::WireUsage,
 };
-use crate::{edit::Edits, sse};
+use crate::{edit::Edits, relay::Item, sse};
 
 /// How a stream is relayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +55,12 @@ pub struct StreamDecoder {
 impl StreamDecoder {
     /// Returns a decoder at the start of a stream.
     pub fn new(options: StreamOptions) -> Self {
-        Self { events: sse::Decoder::new(), reading: Reading::new(options), ended: false }
+        Self::of(Part::Delta, options)
+    }
+
+    /// Returns a decoder of chunks whose choices hold their content in the field of `part`.
+    pub(crate) fn of(part: Part, options: StreamOptions) -> Self {
+        Self { events: sse::Decoder::new(), reading: Reading::new(part, options), ended: false }
     }
 
     /// Adds the next bytes of the body; appends what they bring to `sink`.
@@ -97,7 +104,9 @@ impl StreamDecoder {
         let mut sink = VecDeque::new();
         let step = match self.events.finish() {
             // A cut event is no JSON: it is the interruption that counts then.
-            Some(event) if is_whole(event.data) => self.reading.event(event, &mut item, &mut sink),
+            Some(event) if is_whole(event.data, self.reading.part) => {
+                self.reading.event(event, &mut item, &mut sink)
+            }
             Some(_) | None => Step::Next,
         };
         let step = if let Step::Next = step { self.reading.end() } else { step };
@@ -132,6 +141,7 @@ enum Step {
 /// What is known of the answer so far.
 #[derive(Debug)]
 struct Reading {
+    part: Part,
     options: StreamOptions,
     usage: WireUsage,
     served: bool,
@@ -145,8 +155,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(options: StreamOptions) -> Self {
+    fn new(part: Part, options: StreamOptions) -> Self {
         Self {
+            part,
             options,
             usage: WireUsage::default(),
             served: false,
@@ -174,7 +185,7 @@ impl Reading {
             return Step::Failed(malformed("the provider's stream is not valid UTF-8"));
         };
         if let Some(bytes) = self.template.as_ref().and_then(|template| template.text_bytes(text)) {
-            item.put(&event, text, Edits::default(), sink);
+            item.put(&event, None, text, Edits::default(), sink);
             item.add(FrameFacts {
                 content_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
                 content_frames: u32::from(bytes > 0),
@@ -182,7 +193,7 @@ impl Reading {
             });
             return Step::Next;
         }
-        let Ok(chunk) = Chunk::read(text) else {
+        let Ok(chunk) = Chunk::read(text, self.part) else {
             return Step::Failed(malformed("the provider's stream holds an event that is not a chunk"));
         };
         if chunk.error == ErrorField::Present {
@@ -197,7 +208,7 @@ impl Reading {
             if edits.is_empty() {
                 self.template = Template::of(text, &chunk);
             }
-            item.put(&event, text, edits, sink);
+            item.put(&event, None, text, edits, sink);
         }
         item.add(facts);
         Step::Next
@@ -273,91 +284,10 @@ impl Reading {
     }
 }
 
-/// The item that is being put together: a run of the chunk as it came, or events framed anew.
-struct Item {
-    chunk: Bytes,
-    run: Range<usize>,
-    framed: Vec<u8>,
-    facts: FrameFacts,
-}
-
-impl Item {
-    fn new(chunk: Bytes) -> Self {
-        Self { chunk, run: 0..0, framed: Vec::new(), facts: FrameFacts::default() }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.run.is_empty() && self.framed.is_empty() && self.facts == FrameFacts::default()
-    }
-
-    /// Adds the bytes of an event: as they came if that is canonical and nothing is edited, else framed anew.
-    fn put(&mut self, event: &sse::Event<'_>, text: &str, edits: Edits<'_>, sink: &mut VecDeque<StreamItem>) {
-        match event.canonical {
-            Some((start, end)) if edits.is_empty() => self.relay(start..end, sink),
-            Some(_) | None => self.frame(text, edits, sink),
-        }
-    }
-
-    /// Adds an event as it came. Where it cannot be joined to what is there, that goes out first.
-    fn relay(&mut self, event: Range<usize>, sink: &mut VecDeque<StreamItem>) {
-        let joins = self.framed.is_empty() && self.run.end == event.start;
-        if joins && !self.run.is_empty() {
-            self.run.end = event.end;
-        } else {
-            self.flush(sink);
-            self.run = event;
-        }
-    }
-
-    /// Adds an event in canonical framing.
-    fn frame(&mut self, text: &str, edits: Edits<'_>, sink: &mut VecDeque<StreamItem>) {
-        const HEAD: &[u8] = b"data: ";
-        const TAIL: &[u8] = b"\n\n";
-        if !self.run.is_empty() {
-            self.flush(sink);
-        }
-        self.framed.reserve(HEAD.len() + text.len() + TAIL.len());
-        self.framed.extend_from_slice(HEAD);
-        let start = self.framed.len();
-        edits.apply(text.as_bytes(), &mut self.framed, TAIL.len());
-        // A line end inside JSON is a blank; inside a frame it would end the line.
-        for byte in &mut self.framed[start..] {
-            if *byte == b'\n' {
-                *byte = b' ';
-            }
-        }
-        self.framed.extend_from_slice(TAIL);
-    }
-
-    /// Adds the facts of one more event.
-    fn add(&mut self, facts: FrameFacts) {
-        let sum = &mut self.facts;
-        sum.content_bytes = sum.content_bytes.saturating_add(facts.content_bytes);
-        sum.content_frames += facts.content_frames;
-        sum.tool_calls |= facts.tool_calls;
-        sum.usage = facts.usage.or(sum.usage.take());
-        sum.finish = facts.finish.or(sum.finish);
-        sum.served_model = sum.served_model.take().or(facts.served_model);
-    }
-
-    /// Sends what is there, if there is anything.
-    fn flush(&mut self, sink: &mut VecDeque<StreamItem>) {
-        if self.is_empty() {
-            return;
-        }
-        let raw = if self.framed.is_empty() {
-            self.chunk.slice(std::mem::take(&mut self.run))
-        } else {
-            Bytes::from(std::mem::take(&mut self.framed))
-        };
-        sink.push_back(StreamItem { raw, facts: std::mem::take(&mut self.facts) });
-    }
-}
-
 /// Returns whether the data of an unfinished event is whole: the final marker, or JSON that ends.
-fn is_whole(data: &[u8]) -> bool {
+fn is_whole(data: &[u8], part: Part) -> bool {
     let data = data.trim_ascii();
-    data == b"[DONE]" || std::str::from_utf8(data).is_ok_and(|text| Chunk::read(text).is_ok())
+    data == b"[DONE]" || std::str::from_utf8(data).is_ok_and(|text| Chunk::read(text, part).is_ok())
 }
 
 fn malformed(message: &'static str) -> GatewayError {

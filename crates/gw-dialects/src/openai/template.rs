@@ -66,20 +66,20 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::Template;
-    use crate::openai::chunk::Chunk;
+    use crate::openai::{chunk::Chunk, content::Part};
 
     const PLAIN: &str =
         r#"{"choices":[{"index":0,"delta":{"content":"A"},"finish_reason":null}],"obfuscation":"xyz"}"#;
 
     fn template(text: &str) -> Option<Template> {
-        Template::of(text, &Chunk::read(text).unwrap())
+        Template::of(text, &Chunk::read(text, Part::Delta).unwrap())
     }
 
     #[track_caller]
     fn check(chunk: &str, expected: Option<u64>) {
         assert_eq!(template(PLAIN).unwrap().text_bytes(chunk), expected, "{chunk}");
         if let Some(bytes) = expected {
-            assert_eq!(Chunk::read(chunk).unwrap().choices.content_bytes, bytes);
+            assert_eq!(Chunk::read(chunk, Part::Delta).unwrap().choices.content_bytes, bytes);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::json::{Fault, Kind, Reader};
 
 /// What a server reported, as it reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct WireUsage {
+pub(crate) struct WireUsage {
     prompt: Option<u64>,
     completion: Option<u64>,
     total: Option<u64>,
@@ -23,7 +23,7 @@ pub(super) struct WireUsage {
 
 impl WireUsage {
     /// Reads the value of a `usage` field; anything but an object is none.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Option<Self>, Fault> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Option<Self>, Fault> {
         if reader.kind()? != Kind::Object {
             reader.skip()?;
             return Ok(None);
@@ -40,6 +40,24 @@ impl WireUsage {
                 "completion_tokens_details" => usage.completion_details(reader),
                 _ => reader.skip().map(drop),
             }
+        })?;
+        Ok(Some(usage))
+    }
+
+    /// Reads the value of a response's `usage`, whose figures have names of their own; anything but an object is none.
+    pub(crate) fn read_responses(reader: &mut Reader<'_>) -> Result<Option<Self>, Fault> {
+        if reader.kind()? != Kind::Object {
+            reader.skip()?;
+            return Ok(None);
+        }
+        let mut usage = Self::default();
+        reader.object::<Fault>(|reader, key| match key.raw() {
+            "input_tokens" => set(&mut usage.prompt, reader),
+            "output_tokens" => set(&mut usage.completion, reader),
+            "total_tokens" => set(&mut usage.total, reader),
+            "input_tokens_details" => usage.prompt_details(reader),
+            "output_tokens_details" => usage.completion_details(reader),
+            _ => reader.skip().map(drop),
         })?;
         Ok(Some(usage))
     }
@@ -70,7 +88,7 @@ impl WireUsage {
 
     /// Takes over every meaningful figure of a later report: servers send usage in fragments, as zeros first, or
     /// cumulatively in every chunk.
-    pub(super) fn merge(&mut self, later: &Self) {
+    pub(crate) fn merge(&mut self, later: &Self) {
         let fields = [
             (&mut self.prompt, later.prompt),
             (&mut self.completion, later.completion),
@@ -87,13 +105,42 @@ impl WireUsage {
         }
     }
 
+    fn holds_a_negative(&self) -> bool {
+        let Self {
+            prompt,
+            completion,
+            total,
+            cached,
+            cache_write,
+            audio_input,
+            image_input,
+            audio_output,
+            reasoning,
+        } = *self;
+        let all = [
+            prompt,
+            completion,
+            total,
+            cached,
+            cache_write,
+            audio_input,
+            image_input,
+            audio_output,
+            reasoning,
+        ];
+        all.contains(&Some(NEGATIVE))
+    }
+
     /// Returns the usage in disjoint classes, or `None` if nothing was counted: every prompt has tokens.
     ///
     /// Cached, written and audio input are part of `prompt_tokens`; more of them than the prompt has is kept as reported
     /// and marked inconsistent, so that nothing is free. Image tokens may themselves be cached, so they take what is left.
     /// Reasoning and audio output are part of `completion_tokens`, except where only their sum explains `total_tokens`
     /// (xAI).
-    pub(super) fn classes(&self) -> Option<Usage> {
+    pub(crate) fn classes(&self) -> Option<Usage> {
+        if self.holds_a_negative() {
+            return Some(Usage { implausible: true, ..Usage::default() });
+        }
         let total = self.total.unwrap_or(0);
         let (prompt, completion) = match (self.prompt, self.completion) {
             (Some(prompt), Some(completion)) => (prompt, completion),
@@ -139,10 +186,15 @@ impl WireUsage {
     }
 }
 
+/// Stands for a count below zero: no whole number that a server can mean.
+const NEGATIVE: u64 = u64::MAX;
+
 /// Reads a count; what is no whole number is no report.
 fn set(field: &mut Option<u64>, reader: &mut Reader<'_>) -> Result<(), Fault> {
     if reader.kind()? == Kind::Number {
-        keep_meaningful(field, reader.number()?.parse().ok());
+        let number = reader.number()?;
+        let negative = number.starts_with('-') && number.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+        keep_meaningful(field, if negative { Some(NEGATIVE) } else { number.parse().ok() });
     } else {
         reader.skip()?;
     }

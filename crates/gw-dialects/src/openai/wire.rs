@@ -122,7 +122,7 @@ pub(super) struct WrittenFunction<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct WrittenUsage {
+pub(crate) struct WrittenUsage {
     pub(super) prompt_tokens: u64,
     pub(super) completion_tokens: u64,
     pub(super) total_tokens: u64,

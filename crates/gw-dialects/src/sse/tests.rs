@@ -104,6 +104,29 @@ fn canonical_events_know_their_place_in_the_chunk() {
 }
 
 #[test]
+fn named_events_know_their_place_in_the_chunk() {
+    let stream = b"event: n\ndata: a\n\nevent:n\ndata: b\n\ndata: c\nevent: n\n\nevent: n\ndata: d\ndata: e\n\nevent: m\ndata: f\n\n";
+    let mut decoder = Decoder::new();
+    decoder.push(Bytes::from_static(stream));
+    let mut seen = Vec::new();
+    while let Some(event) = decoder.next_event() {
+        let event = event.unwrap();
+        seen.push((event.name.to_vec(), event.data.to_vec(), event.named));
+    }
+    let event = |name: &str, data: &str, place| (name.as_bytes().to_vec(), data.as_bytes().to_vec(), place);
+    assert_eq!(
+        seen,
+        [
+            event("n", "a", Some((0, 18))),
+            event("n", "b", None),
+            event("n", "c", None),
+            event("n", "d\ne", None),
+            event("m", "f", Some((stream.len() - 18, stream.len()))),
+        ]
+    );
+}
+
+#[test]
 fn names_belong_to_their_event() {
     let mut decoder = Decoder::new();
     decoder.push(Bytes::from_static(b"event: error\ndata: a\n\ndata: b\n\n"));

@@ -3,8 +3,12 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use gw_dialects::openai::{ErrorHead, classify};
+use gw_types::{GatewayError, UtcTime};
 use serde_json::Value;
 
 /// One recorded exchange.
@@ -18,18 +22,46 @@ pub(crate) struct Exchange {
     pub(crate) request: Value,
 }
 
-/// Returns the exchanges whose format is chat completions, or none where the folder is absent, which is reported.
-pub(crate) fn chat_exchanges() -> Vec<Exchange> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/exchanges");
-    if !folder.is_dir() {
-        assert!(!must_run(), "the recorded exchanges are absent");
-        report_skip();
-        return Vec::new();
+impl Exchange {
+    /// Returns an answer header by its name in lower case.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
-    let mut exchanges: Vec<Exchange> = files(&folder).iter().map(|file| read(file)).filter(is_chat).collect();
-    exchanges.sort_by(|a, b| a.id.cmp(&b.id));
-    assert!(exchanges.len() > 100, "{} exchanges", exchanges.len());
+
+    /// Classifies an answer that is an error, as the adapters do.
+    pub(crate) fn error(&self) -> GatewayError {
+        let header = |name: &str| self.header(name);
+        let head = ErrorHead { status: self.status, header: &header, utc: UtcTime::default() };
+        classify(&head, &self.body)
+    }
+}
+
+/// Returns the exchanges whose format is chat completions, or none where the folder is absent, which is reported.
+pub(crate) fn chat_exchanges() -> Vec<&'static Exchange> {
+    let exchanges: Vec<&Exchange> = all().iter().filter(|exchange| is_chat(exchange)).collect();
+    assert!(exchanges.is_empty() || exchanges.len() > 100, "{} exchanges", exchanges.len());
     exchanges
+}
+
+/// Returns the exchanges of some formats, by the last part of their names: `responses` stands for every provider's.
+pub(crate) fn exchanges_of(format: &str) -> Vec<&'static Exchange> {
+    all().iter().filter(|exchange| exchange.api.rsplit('.').next() == Some(format)).collect()
+}
+
+/// Returns every exchange, sorted by id. They are read once a process.
+fn all() -> &'static [Exchange] {
+    static ALL: OnceLock<Vec<Exchange>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures/exchanges");
+        if !folder.is_dir() {
+            assert!(!must_run(), "the recorded exchanges are absent");
+            report_skip();
+            return Vec::new();
+        }
+        let mut exchanges: Vec<Exchange> = files(&folder).iter().map(|file| read(file)).collect();
+        exchanges.sort_by(|a, b| a.id.cmp(&b.id));
+        exchanges
+    })
 }
 
 #[expect(clippy::print_stdout, reason = "a skipped test says so")]
@@ -84,20 +116,26 @@ struct FileResponse {
     headers: BTreeMap<String, String>,
     body: Option<Value>,
     body_text: Option<String>,
+    body_base64: Option<String>,
 }
 
 fn read(file: &Path) -> Exchange {
     let text = std::fs::read(file).expect("a file");
     let file: File = serde_json::from_slice(&text).expect("an exchange");
     let response = file.response;
-    let body = response.body_text.unwrap_or_else(|| response.body.unwrap_or_default().to_string());
+    let body = match response.body_base64 {
+        Some(bytes) => STANDARD.decode(bytes).expect("base64"),
+        None => {
+            response.body_text.unwrap_or_else(|| response.body.unwrap_or_default().to_string()).into_bytes()
+        }
+    };
     Exchange {
         id: file.id,
         api: file.api,
         stream: file.stream,
         status: response.status,
         headers: response.headers.into_iter().collect(),
-        body: body.into_bytes(),
+        body,
         request: file.request.body,
     }
 }

@@ -3,22 +3,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use gw_dialects::openai::{
-    ChatCodec, ErrorHead, StreamDecoder, StreamOptions, classify, read_answer, read_chat,
-};
-use gw_types::{DialectCodec, ErrorKind, FinishReason, GatewayError, StreamItem, Usage, UtcTime};
+use gw_dialects::openai::{ChatCodec, StreamDecoder, StreamOptions, read_answer, read_chat};
+use gw_types::{DialectCodec, ErrorKind, FinishReason, GatewayError, StreamItem, Usage};
 
 use crate::fixtures::{Exchange, chat_exchanges};
-
-fn header<'a>(exchange: &'a Exchange, name: &str) -> Option<&'a str> {
-    exchange.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-}
-
-fn error_of(exchange: &Exchange) -> GatewayError {
-    let lookup = |name: &str| header(exchange, name);
-    let head = ErrorHead { status: exchange.status, header: &lookup, utc: UtcTime::default() };
-    classify(&head, &exchange.body)
-}
 
 #[test]
 fn every_recorded_request_is_read() {
@@ -142,13 +130,13 @@ fn every_recorded_error_has_its_kind() {
         _ => None,
     };
     for exchange in chat_exchanges().iter().filter(|exchange| exchange.status != 200) {
-        let error = error_of(exchange);
+        let error = exchange.error();
         let found = Some((error.kind(), error.forbids_retry()));
         assert_eq!(found, expected(&exchange.id), "{}", exchange.id);
         assert!(error.detail().is_some_and(|detail| !detail.message().is_empty()), "{}", exchange.id);
         if exchange.id.contains("ratelimitreached") {
             assert_eq!(error.retry_after().map(|wait| wait.as_secs()), Some(1));
-            assert_eq!(error.upstream_request_id(), header(exchange, "apim-request-id"));
+            assert_eq!(error.upstream_request_id(), exchange.header("apim-request-id"));
         }
     }
 }

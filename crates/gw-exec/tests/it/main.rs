@@ -3,8 +3,16 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod attempts;
+mod books;
+mod cases;
+mod figures;
+mod lanes;
+mod provider;
+mod queue;
 mod refusals;
+mod scopes;
 mod settlement;
 mod strategies;
 mod streams;
 mod support;
+mod usage;

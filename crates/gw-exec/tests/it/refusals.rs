@@ -56,7 +56,10 @@ async fn i07_a_rate_that_is_used_up_calls_no_provider() {
         (K::RateLimited, Some(Duration::from_secs(60)))
     );
     let verdict = house.records()[1].decision.limiter.clone().unwrap();
-    assert_eq!((verdict.admitted, verdict.refused_by[0].as_str()), (false, "requests_per_minute"));
+    assert_eq!(
+        (verdict.admitted, verdict.refused_by[0].as_str()),
+        (false, "tenant:wholesale.requests_per_minute")
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -179,10 +179,11 @@ async fn a_stream_past_its_reserved_cap_is_ended_and_settled_within_it() {
     };
     let house = plan.build();
     let (text, ending) = read(relay(house.ask_stream(streaming()).await)).await;
-    assert!(matches!(ending, RelayItem::Capped));
-    // The bound is 100 tokens; the first event beyond it ends the stream.
-    assert_eq!(text.len(), 101 * "word".len());
+    assert!(matches!(ending, RelayItem::Capped { .. }));
+    // The bound is 100 tokens; the first event beyond it ends the stream and is not delivered.
+    assert_eq!(text.len(), 100 * "word".len());
     let record = house.only_record();
-    assert_eq!(record.outcome, Outcome::Capped);
+    assert_eq!((record.outcome, record.usage.output), (Outcome::Capped, TokenCount::new(100)));
+    assert_eq!((record.cost, record.overrun), (Money::from_micros(17 + 2 * 100), Money::ZERO));
     assert!(record.cost <= record.reserved);
 }

@@ -13,14 +13,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use gw_cache::{CacheConfig, ExactCache, SemanticCache, SemanticConfig};
 use gw_exec::{Gateway, Policy, PolicyConfig, RoutePolicy, StateConfig, Target, TenantPolicy};
-use gw_limits::{Limits, LimitsConfig, TenantLimitsConfig};
+use gw_limits::{Limits, LimitsConfig, ScopesConfig, TenantLimitsConfig};
 use gw_routing::{RouteConfig, RoutingConfig};
 use gw_types::{
     AccountingRecord, Adapter, Answer, AnswerFacts, AttemptPlan, BodySpan, CapabilitySet, Classification,
     Clock, CompleteAnswer, Deployment, DeploymentTiming, FinishReason, FrameFacts, GatewayError, KeyIdentity,
     Ledger, Loss, MonoTime, NormalizedRequest, Operation, Prepared, Price, Pricing, Receipt, RecordQuery,
     RequestContext, RequestFacts, RequestId, RequestedOutput, SeededRandom, SequentialIds, Sleep, SpendRow,
-    StoredRecord, StreamAnswer, StreamItem, Temperature, TokenCount, Usage, UtcTime,
+    StoredRecord, StreamAnswer, StreamItem, Temperature, TextClasses, TokenCount, Usage, UtcTime,
 };
 use mockall::mock;
 use parking_lot::Mutex;
@@ -116,6 +116,12 @@ pub(crate) struct Plan {
     pub(crate) route: RoutePolicy,
     pub(crate) tenant: TenantPolicy,
     pub(crate) deadline: Duration,
+    pub(crate) deployments: Vec<(gw_types::DeploymentName, gw_exec::DeploymentPolicy)>,
+    pub(crate) scopes: ScopesConfig,
+    pub(crate) pool_capacity: u32,
+    /// A second tenant, as [`other`] names it.
+    pub(crate) other: TenantLimitsConfig,
+    pub(crate) other_policy: TenantPolicy,
     /// Changes the only route before it is used.
     pub(crate) shape: fn(&mut RouteConfig),
 }
@@ -126,8 +132,13 @@ impl Plan {
             targets,
             limits: TenantLimitsConfig::default(),
             route: RoutePolicy::default(),
-            tenant: TenantPolicy { default_classification: Classification::Internal, residency: None },
+            tenant: TenantPolicy::new(Classification::Internal),
             deadline: Duration::from_secs(3),
+            deployments: Vec::new(),
+            scopes: ScopesConfig::default(),
+            pool_capacity: 100,
+            other: TenantLimitsConfig::default(),
+            other_policy: TenantPolicy::new(Classification::Internal),
             shape: |_| {},
         }
     }
@@ -147,15 +158,16 @@ impl Plan {
     pub(crate) fn build_with(self, targets: Vec<Target>) -> House {
         let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
         let names: Vec<_> = targets.iter().map(|target| target.deployment.name.clone()).collect();
-        let limits = Limits::new(
+        let limits = Limits::with_scopes(
             LimitsConfig {
-                tenants: vec![(caller().tenant, self.limits)],
+                tenants: vec![(caller().tenant, self.limits), (other().tenant, self.other)],
                 deployments: targets
                     .iter()
                     .map(|target| (target.deployment.name.clone(), target.deployment.max_concurrency))
                     .collect(),
-                pool_capacity: 100,
+                pool_capacity: self.pool_capacity,
             },
+            &self.scopes,
             clock.now(),
         )
         .unwrap();
@@ -179,8 +191,9 @@ impl Plan {
             digest: gw_types::BoundedText::new("d1"),
             routing: RoutingConfig { routes: vec![route], ..RoutingConfig::default() },
             targets,
+            deployments: self.deployments,
             routes: vec![("main".parse().unwrap(), self.route)],
-            tenants: vec![(caller().tenant, self.tenant)],
+            tenants: vec![(caller().tenant, self.tenant), (other().tenant, self.other_policy)],
             default_deadline: self.deadline,
             max_deadline: Duration::from_secs(600),
         })
@@ -189,13 +202,41 @@ impl Plan {
     }
 }
 
+/// A policy with nothing but these targets, for a reload.
+pub(crate) fn policy(targets: Vec<Target>) -> Policy {
+    let names = targets.iter().map(|target| target.deployment.name.clone()).collect();
+    Policy::new(PolicyConfig {
+        digest: gw_types::BoundedText::new("d2"),
+        routing: RoutingConfig {
+            routes: vec![RouteConfig::new("main".parse().unwrap(), names)],
+            ..RoutingConfig::default()
+        },
+        targets,
+        deployments: Vec::new(),
+        routes: Vec::new(),
+        tenants: vec![(caller().tenant, TenantPolicy::new(Classification::Internal))],
+        default_deadline: Duration::from_secs(3),
+        max_deadline: Duration::from_secs(600),
+    })
+    .unwrap()
+}
+
 impl House {
     /// Asks for a whole answer.
     pub(crate) async fn ask(
         &self,
         request: NormalizedRequest,
     ) -> Result<gw_exec::Reply<gw_exec::Body>, gw_exec::Failure> {
-        let admitted = self.gateway.admit(&caller()).unwrap();
+        self.ask_as(&caller(), request).await
+    }
+
+    /// Asks for a whole answer, as somebody.
+    pub(crate) async fn ask_as(
+        &self,
+        identity: &KeyIdentity,
+        request: NormalizedRequest,
+    ) -> Result<gw_exec::Reply<gw_exec::Body>, gw_exec::Failure> {
+        let admitted = self.gateway.admit(identity).unwrap();
         self.gateway.complete(admitted, request).await
     }
 
@@ -223,14 +264,31 @@ impl House {
     }
 
     pub(crate) fn holds_nothing(&self) {
-        let snapshot = self.gateway.tenant_snapshot(&caller().tenant).unwrap();
-        assert_eq!(snapshot.concurrency.in_use, 0);
-        assert!(snapshot.budget.is_none_or(|budget| budget.reserved.is_zero()));
+        for tenant in [caller().tenant, other().tenant] {
+            for scope in self.gateway.scope_snapshots(&tenant) {
+                assert_eq!(scope.concurrency.in_use, 0, "{}", scope.scope);
+                assert!(scope.budgets.iter().all(|budget| budget.reserved.is_zero()), "{}", scope.scope);
+            }
+        }
+        let snapshot = self.gateway.snapshot();
+        assert_eq!((snapshot.pool.shared_in_use, snapshot.pool.waiting), (0, 0));
+        for deployment in snapshot.deployments {
+            assert_eq!((deployment.in_use, deployment.tokens_in_flight.unwrap_or_default().get()), (0, 0));
+        }
+    }
+
+    /// Returns what the caller has spent in its first budget.
+    pub(crate) fn spent(&self) -> gw_types::Money {
+        self.gateway.tenant_snapshot(&caller().tenant).unwrap().budget.unwrap().spent
     }
 }
 
 pub(crate) fn caller() -> KeyIdentity {
     KeyIdentity { tenant: "wholesale".parse().unwrap(), key: "dev".parse().unwrap() }
+}
+
+pub(crate) fn other() -> KeyIdentity {
+    KeyIdentity { tenant: "retail".parse().unwrap(), key: "dev".parse().unwrap() }
 }
 
 /// A deployment that costs 1 micro-USD an input token and 2 an output token.
@@ -276,6 +334,7 @@ pub(crate) fn request() -> NormalizedRequest {
             }),
             choices: 1,
             text_bytes: 40,
+            text_classes: TextClasses::default(),
             messages: 1,
             tool_bytes: 0,
             images: 0,
@@ -345,6 +404,11 @@ pub(crate) fn prepared(request: &NormalizedRequest) -> Prepared {
         loss: Loss::default(),
         traceparent: None,
         operation: request.operation,
+        model: gw_types::ModelName::new("m").unwrap(),
+        requested_model: Arc::clone(&request.facts.model),
+        id: None,
+        passed: Vec::new(),
+        vectors_to_base64: false,
     }
 }
 

@@ -1,8 +1,10 @@
 //! What is learnt, from how many answers, and how well it covers.
 
-use gw_types::{DeploymentName, Random, RouteName, SeededRandom, TaskClass, TenantId, TokenCount};
+use gw_types::{
+    DeploymentName, Random, RouteName, SeededRandom, TaskClass, TenantId, TextClasses, TokenCount,
+};
 
-use super::{Estimator, InputEstimate, MilliTokens, TextClasses, Vocabulary};
+use super::{Estimator, InputEstimate, MilliTokens, Vocabulary};
 
 fn tokens(n: u64) -> TokenCount {
     TokenCount::new(n)
@@ -23,12 +25,12 @@ fn route(name: &str) -> RouteName {
 const BOUND: TokenCount = TokenCount::new(1_000);
 
 fn estimate(estimator: &Estimator, name: &str, raw: u64) -> InputEstimate {
-    estimator.input_estimate(&deployment(), &tenant(name), MilliTokens::new(raw), BOUND)
+    estimator.input_estimate(Some(&deployment()), &tenant(name), MilliTokens::new(raw), BOUND)
 }
 
 fn learn(estimator: &Estimator, name: &str, raw: u64, actual: u64, times: usize) {
     for _ in 0..times {
-        estimator.observe_input(&deployment(), &tenant(name), MilliTokens::new(raw), tokens(actual));
+        estimator.observe_input(Some(&deployment()), &tenant(name), MilliTokens::new(raw), tokens(actual));
     }
 }
 
@@ -36,7 +38,7 @@ fn learn(estimator: &Estimator, name: &str, raw: u64, actual: u64, times: usize)
 fn calibration_takes_fifty_answers_and_then_is_exact_for_what_repeats() {
     let estimator = Estimator::new();
     // A short prompt in a template of 7 tokens, of which its provider makes 10.
-    let raw = TextClasses::of("one two three").tokens(Vocabulary::O200k).plus(tokens(7)).get();
+    let raw = Vocabulary::O200k.tokens(&TextClasses::of("one two three")).plus(tokens(7)).get();
     let cold = estimate(&estimator, "a", raw);
     assert_eq!((cold.likely, cold.high, cold.calibrated), (tokens(11), tokens(11), false));
     learn(&estimator, "a", raw, 10, 49);
@@ -81,7 +83,8 @@ fn absurd_reports_teach_nothing() {
 fn lengths_fall_back_from_cell_to_route_to_everything() {
     let estimator = Estimator::new();
     let chat = TaskClass::new("chat").unwrap();
-    let read = |name: &str, way: &str| estimator.reserve_quantile(&tenant(name), &route(way), Some(&chat));
+    let read =
+        |name: &str, way: &str| estimator.reserve_quantile(&tenant(name), Some(&route(way)), Some(&chat));
     let learn = |name: &str, way: &str, length: u64, times: usize| {
         for _ in 0..times {
             estimator.observe_output(&tenant(name), &route(way), Some(&chat), tokens(length));
@@ -128,4 +131,40 @@ fn output_bytes_are_learnt_by_deployment() {
     }
     assert_eq!(estimator.output_estimate(&deployment(), 300), tokens(100));
     assert_eq!(estimator.output_estimate(&deployment(), 0), TokenCount::ZERO);
+}
+
+#[test]
+fn what_holds_of_no_deployment_is_learnt_apart() {
+    let estimator = Estimator::new();
+    for _ in 0..50 {
+        estimator.observe_input(None, &tenant("a"), MilliTokens::new(10_000), tokens(30));
+    }
+    let read =
+        |deployment| estimator.input_estimate(deployment, &tenant("a"), MilliTokens::new(10_000), BOUND);
+    assert_eq!((read(None).likely, read(Some(&deployment())).likely), (tokens(30), tokens(10)));
+    // Only estimates for a deployment can be right or wrong.
+    assert_eq!(estimator.accuracy().inputs, 0);
+    for _ in 0..30 {
+        estimator.observe_output(&tenant("a"), &route("r"), None, tokens(7));
+    }
+    assert_eq!(estimator.reserve_quantile(&tenant("b"), None, None), Some(tokens(7)));
+}
+
+#[test]
+fn a_scale_counts_without_the_estimator() {
+    let estimator = Estimator::new();
+    let cold = estimator.output_scale(&deployment());
+    assert_eq!(
+        (cold.tokens(401), cold.tokens_at_least(401), cold.noise_quarters()),
+        (tokens(101), tokens(50), 8)
+    );
+    for _ in 0..50 {
+        estimator.observe_output_bytes(&deployment(), 600, tokens(100));
+    }
+    let warm = estimator.output_scale(&deployment());
+    assert_eq!(
+        (warm.tokens(600), warm.tokens_at_least(600), warm.noise_quarters()),
+        (tokens(100), tokens(50), 5)
+    );
+    assert!(warm.tokens(u64::MAX) < tokens(u64::MAX));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gw_types::{Money, UtcTime};
 
 use super::{PeriodKey, Quota, Refusal};
-use crate::{BudgetConfig, QuotaConfig, QuotaWindow, Window, Zone};
+use crate::{BudgetConfig, BudgetEstimate, QuotaConfig, QuotaWindow, Window, Zone};
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -23,7 +23,8 @@ fn budget(limit: u64, window: Window) -> Option<QuotaConfig> {
 
 /// Of 16 hours, so that a part is an hour.
 fn rolling(limit: u64) -> Option<QuotaConfig> {
-    Some(QuotaConfig { limit: usd(limit), window: QuotaWindow::Rolling { length: ROLLING } })
+    let window = QuotaWindow::Rolling { length: ROLLING };
+    Some(QuotaConfig { limit: usd(limit), window, estimate: BudgetEstimate::Bound })
 }
 
 const ROLLING: Duration = Duration::from_secs(16 * 3_600);
@@ -208,7 +209,7 @@ fn a_step_back_frees_nothing_of_a_rolling_window() {
 fn a_window_of_a_time_zone_ends_at_its_midnight() {
     let zone = Zone::new("America/New_York").unwrap();
     let window = QuotaWindow::Calendar { window: Window::Day, zone };
-    let mut quota = Quota::new(Some(QuotaConfig { limit: usd(10), window }));
+    let mut quota = Quota::new(Some(QuotaConfig { limit: usd(10), window, estimate: BudgetEstimate::Bound }));
     // 1970-01-01 in New York began at 05:00 UTC.
     spend(&mut quota, 10, at(5));
     assert_eq!(

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use gw_types::{DeploymentName, KeyName, ModelName, Money, MonoTime, TenantId};
+use gw_types::{DeploymentName, KeyName, ModelName, Money, MonoTime, TenantId, UtcTime};
 
 use super::{
-    OrganisationConfig, QuotaConfig, QuotaWindow, ScopeLimitsConfig, ScopesConfig, TenantScopeConfig,
+    BudgetEstimate, OrganisationConfig, QuotaConfig, QuotaWindow, ScopeLimitsConfig, ScopesConfig,
+    TenantScopeConfig,
 };
-use crate::{Limits, LimitsConfig, TenantLimitsConfig, Window, Zone};
+use crate::{Limits, LimitsConfig, SubjectIds, TenantLimitsConfig, Window, Worth, Zone};
 
 fn id(name: &str) -> TenantId {
     TenantId::new(name).unwrap()
@@ -27,7 +28,7 @@ fn organisation(name: &str, parent: Option<&str>) -> (TenantId, OrganisationConf
 
 fn rolling(micros: u64, limit: u64) -> QuotaConfig {
     let window = QuotaWindow::Rolling { length: Duration::from_micros(micros) };
-    QuotaConfig { limit: Money::from_micros(limit), window }
+    QuotaConfig { limit: Money::from_micros(limit), window, estimate: BudgetEstimate::Bound }
 }
 
 #[track_caller]
@@ -71,7 +72,7 @@ fn limits_of_nothing_are_refused() {
     );
     let many = ScopeLimitsConfig { budgets: vec![rolling(16, 1); 5], ..none() };
     let models = vec![(ModelName::new("m").unwrap(), many)];
-    let tenants = vec![(id("a"), TenantScopeConfig { parent: None, budgets: vec![rolling(16, 1); 4] })];
+    let tenants = vec![(id("a"), TenantScopeConfig { parent: None, budgets: vec![rolling(16, 1); 5] })];
     check(
         &ScopesConfig { models, tenants, ..Default::default() },
         &[
@@ -135,7 +136,7 @@ fn a_scope_reads_as_a_configuration_file_spells_it() {
         {"limit_micros": 5, "window": {"calendar": {"window": "month", "zone": "Europe/Berlin"}}},
         {"limit_micros": 1, "window": {"rolling": {"length_s": 60}}}]}"#;
     let window = QuotaWindow::Calendar { window: Window::Month, zone: Zone::new("Europe/Berlin").unwrap() };
-    let month = QuotaConfig { limit: Money::from_micros(5), window };
+    let month = QuotaConfig { limit: Money::from_micros(5), window, estimate: BudgetEstimate::Bound };
     let budgets = vec![month, rolling(60_000_000, 1)];
     let expected = ScopeLimitsConfig { requests_per_minute: Some(6), budgets, ..none() };
     assert_eq!(serde_json::from_str::<ScopeLimitsConfig>(text).unwrap(), expected);
@@ -145,4 +146,47 @@ fn a_scope_reads_as_a_configuration_file_spells_it() {
         error.starts_with("unknown time zone `Europe/Berlln`; write a name of the IANA database"),
         "{error}"
     );
+}
+
+#[test]
+fn each_cap_reserves_the_amount_that_it_asks_for() {
+    let window = || QuotaWindow::Calendar { window: Window::Day, zone: Zone::UTC };
+    let calibrated =
+        QuotaConfig { limit: Money::from_micros(20), window: window(), estimate: BudgetEstimate::Calibrated };
+    let bound =
+        QuotaConfig { limit: Money::from_micros(25), estimate: BudgetEstimate::Bound, ..calibrated.clone() };
+    let scopes = ScopesConfig {
+        tenants: vec![(id("a"), TenantScopeConfig { parent: None, budgets: vec![calibrated, bound] })],
+        ..ScopesConfig::default()
+    };
+    let tenants = vec![(id("a"), TenantLimitsConfig::default())];
+    let config = LimitsConfig { tenants, deployments: vec![], pool_capacity: 1 };
+    let limits = Limits::with_scopes(config, &scopes, MonoTime::ZERO).unwrap();
+    let subject = limits.subject(&SubjectIds { key: None, tenant: "a", model: None }).unwrap();
+    let utc = UtcTime::from_micros(0);
+    let held = || -> Vec<_> {
+        subject.snapshot(MonoTime::ZERO, utc)[0]
+            .budgets
+            .iter()
+            .map(|cap| cap.reserved.micros_rounded_up())
+            .collect()
+    };
+    let worth = |bound, calibrated| Worth {
+        bound: Money::from_micros(bound),
+        calibrated: Money::from_micros(calibrated),
+    };
+    let mut first = subject.reserve(worth(12, 8), utc).unwrap();
+    assert_eq!((first.amount(), held()), (Money::from_micros(8), vec![8, 12]));
+    // The bound of a second one does not fit into the second cap; then the first takes nothing either.
+    assert!(subject.reserve(worth(14, 8), utc).is_err());
+    first.raise_to(worth(13, 7), utc).unwrap();
+    assert_eq!(held(), [8, 13]);
+    let second = subject.reserve(worth(12, 12), utc).unwrap();
+    second.release();
+    first.dispatched();
+    drop(first);
+    assert_eq!(held(), [0, 0]);
+    let spent: Vec<_> =
+        subject.snapshot(MonoTime::ZERO, utc)[0].budgets.iter().map(|cap| cap.spent).collect();
+    assert_eq!(spent, [Money::from_micros(8), Money::from_micros(13)]);
 }

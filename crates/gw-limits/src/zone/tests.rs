@@ -118,3 +118,9 @@ proptest! {
         prop_assert_eq!(zone.window(window, at), (window.start_of(at), window.end_of(at)));
     }
 }
+
+#[test]
+fn every_name_is_known() {
+    let names = Zone::names();
+    assert!(names.len() > 400 && names.iter().all(|name| Zone::new(name).is_ok()));
+}

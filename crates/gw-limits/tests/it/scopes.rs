@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use gw_limits::{
-    Limits, LimitsConfig, OrganisationConfig, QuotaConfig, QuotaWindow, Scope, ScopeLimitsConfig,
-    ScopesConfig, Subject, SubjectIds, TenantLimitsConfig, TenantScopeConfig, Window, Zone,
+    BudgetEstimate, Limits, LimitsConfig, OrganisationConfig, QuotaConfig, QuotaWindow, Scope,
+    ScopeLimitsConfig, ScopesConfig, Subject, SubjectIds, TenantLimitsConfig, TenantScopeConfig, Window,
+    Zone,
 };
 use gw_types::{DeploymentName, ErrorKind, KeyName, ModelName, Money, TokenCount};
 
@@ -20,7 +21,7 @@ pub(crate) fn rates(requests: u64, tokens: u64) -> ScopeLimitsConfig {
 
 pub(crate) fn daily(limit: u64) -> QuotaConfig {
     let window = QuotaWindow::Calendar { window: Window::Day, zone: Zone::UTC };
-    QuotaConfig { limit: usd(limit), window }
+    QuotaConfig { limit: usd(limit), window, estimate: BudgetEstimate::Bound }
 }
 
 fn deployment() -> DeploymentName {
@@ -215,4 +216,68 @@ fn a_restart_asks_for_every_window_and_restores_it() {
     let refused = batch(&limits).reserve(usd(12), UTC).unwrap_err();
     assert_eq!(names(&refused), ["tenant:acme.budget"]);
     assert!(batch(&limits).reserve(usd(11), UTC).is_ok());
+}
+
+#[test]
+fn an_admission_is_adjusted_in_every_scope_or_refused_and_given_back() {
+    let limits = house(none(), &everywhere(rates(9, 100)));
+    let subject = batch(&limits);
+    let left = || subject.rates(START).1.unwrap().remaining;
+    let admission = subject.admit(TokenCount::new(40), START).unwrap();
+    let admission = admission.adjust(TokenCount::new(70), START).unwrap();
+    assert_eq!(left(), 30);
+    let admission = admission.adjust(TokenCount::new(10), START).unwrap();
+    assert_eq!(left(), 90);
+    // What the bucket can never hold is told so, although a part of it is taken already.
+    let refused = admission.adjust(TokenCount::new(101), START).unwrap_err();
+    assert_eq!((refused.error.retry_after(), refused.error.forbids_retry()), (None, true));
+    assert_eq!(names(&refused).len(), 4);
+    assert_eq!((left(), subject.rates(START).0.unwrap().remaining), (100, 9));
+
+    // What others have left is not enough: told when it will be, and nothing is kept.
+    let held = subject.admit(TokenCount::new(60), START).unwrap();
+    let second = subject.admit(TokenCount::new(20), START).unwrap();
+    let refused = second.adjust(TokenCount::new(50), START).unwrap_err();
+    assert_eq!(refused.error.retry_after(), Some(Duration::from_secs(6)));
+    assert_eq!(left(), 40);
+    held.settle(TokenCount::new(60), START);
+    let adjusted =
+        subject.admit(TokenCount::new(5), START).unwrap().adjust(TokenCount::new(40), START).unwrap();
+    adjusted.settle(TokenCount::new(30), START);
+    assert_eq!(left(), 10);
+}
+
+#[test]
+fn the_tightest_rate_is_the_one_with_the_least_left() {
+    let limits = house(
+        TenantLimitsConfig { requests_per_minute: Some(3), tokens_per_minute: Some(1_000), ..none() },
+        &everywhere(rates(9, 500)),
+    );
+    let subject = batch(&limits);
+    subject.admit(TokenCount::new(10), START).unwrap().settle(TokenCount::new(10), START);
+    let (requests, tokens) = subject.rates(START);
+    assert_eq!(requests.map(|rate| (rate.limit, rate.remaining)), Some((3, 2)));
+    assert_eq!(tokens.map(|rate| (rate.limit, rate.remaining)), Some((500, 490)));
+    assert_eq!(
+        house(none(), &ScopesConfig::default()).tenant(&id("acme")).unwrap().snapshot(START, UTC).requests,
+        None
+    );
+}
+
+#[test]
+fn a_deployment_has_limits_of_its_own() {
+    let limits = house(none(), &everywhere(rates(1, 10)));
+    let own = Subject::of_deployment(&limits.deployment(&deployment()).unwrap());
+    assert!(own.is_limited() && limits.has_narrow_scopes());
+    own.admit(TokenCount::new(10), START).unwrap().settle(TokenCount::new(10), START);
+    let refused = own.admit(TokenCount::new(1), START).unwrap_err();
+    assert_eq!(names(&refused), ["deployment:ptu.requests_per_minute", "deployment:ptu.tokens_per_minute"]);
+    // The caller's scopes are untouched.
+    assert_eq!(batch(&limits).rates(START).0.unwrap().remaining, 1);
+    let free = house(none(), &ScopesConfig::default());
+    let own = Subject::of_deployment(&free.deployment(&deployment()).unwrap());
+    assert!(!own.is_limited() && !free.has_narrow_scopes());
+    let slot = batch(&free).slot().unwrap();
+    assert_eq!((free.pool().shared, free.pool().shared_in_use, free.pool().waiting), (4, 1, 0));
+    drop(slot);
 }

@@ -87,8 +87,8 @@ pub enum FindingKind {
         /// What there is.
         deadline: Duration,
     },
-    /// A class that is declared refused is served. Holds the declaration's place.
-    RefusedButServed(usize),
+    /// No request that some route knows is of the class that a declaration refuses. Holds the declaration's place.
+    RefusesNothing(usize),
 }
 
 /// Names a demand that a request may make of its own accord.
@@ -136,7 +136,7 @@ impl FindingKind {
             | Self::LatencyMissing
             | Self::MinAttemptAboveTimeout
             | Self::DeadlineTooShort { .. }
-            | Self::RefusedButServed(_) => Severity::Warning,
+            | Self::RefusesNothing(_) => Severity::Warning,
         }
     }
 
@@ -158,7 +158,7 @@ impl FindingKind {
             Self::LatencyMissing => "latency_missing",
             Self::MinAttemptAboveTimeout => "min_attempt_above_timeout",
             Self::DeadlineTooShort { .. } => "deadline_too_short",
-            Self::RefusedButServed(_) => "refused_but_served",
+            Self::RefusesNothing(_) => "refuses_nothing",
         }
     }
 

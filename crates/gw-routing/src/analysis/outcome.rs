@@ -1,6 +1,6 @@
 //! What becomes of a class of requests.
 
-use std::fmt;
+use std::{fmt, ops::Deref};
 
 use gw_types::{DeploymentName, RouteName};
 
@@ -28,6 +28,8 @@ pub enum Outcome {
     UnknownModel,
     /// The policy does not know the tenant.
     NoTenant,
+    /// A declaration says that such requests are refused. Holds its place.
+    Refused(usize),
     /// The classification is below the tenant's default, so the request is refused before it comes to a route.
     BelowDefault,
 }
@@ -43,8 +45,33 @@ impl fmt::Display for Outcome {
             Self::NoRoute => f.write_str("refused: no route takes it"),
             Self::UnknownModel => f.write_str("refused: unknown model"),
             Self::NoTenant => f.write_str("refused: unknown tenant"),
+            Self::Refused(place) => write!(f, "refused: declared so ({})", place + 1),
             Self::BelowDefault => f.write_str("refused: below the tenant's default classification"),
         }
+    }
+}
+
+/// Everything that decides over a block's requests: the routes of a side that they may meet, in their order, and what
+/// is declared refused.
+#[derive(Debug)]
+pub(super) struct Offers {
+    routes: Vec<Offer>,
+    /// Places among the block's rules, with those of the declarations.
+    refusals: Vec<(usize, usize)>,
+}
+
+impl Deref for Offers {
+    type Target = [Offer];
+
+    fn deref(&self) -> &[Offer] {
+        &self.routes
+    }
+}
+
+impl Offers {
+    /// Returns the declarations that take the class.
+    pub(super) fn refusals<'a>(&'a self, class: &'a Class) -> impl Iterator<Item = usize> {
+        self.refusals.iter().filter(|(rule, _)| class.rules.contains(*rule)).map(|(_, place)| *place)
     }
 }
 
@@ -73,16 +100,23 @@ pub(super) enum Verdict {
     Unserved { first: usize, stopped: Option<usize> },
     /// No offer matches.
     NoRoute,
+    /// A declaration refuses it.
+    Refused(usize),
 }
 
-/// Returns the routes of a side that a block's requests may meet, in their order.
-pub(super) fn offers(side: &Side<'_>, at: usize, block: &Block) -> Vec<Offer> {
+/// Returns what decides over a block's requests on a side.
+pub(super) fn offers(side: &Side<'_>, at: usize, block: &Block) -> Offers {
     let of_side = block.rules.iter().enumerate().filter(|(_, rule)| rule.side == at);
-    let routes = of_side.filter_map(|(rule, one)| match one.place {
+    let routes = of_side.clone().filter_map(|(rule, one)| match one.place {
         RulePlace::Route(route) => Some((rule, route)),
         RulePlace::Refused(_) => None,
     });
-    routes
+    let refusals = of_side.filter_map(|(rule, one)| match one.place {
+        RulePlace::Refused(place) => Some((rule, place)),
+        RulePlace::Route(_) => None,
+    });
+    let refusals = refusals.collect();
+    let routes = routes
         .map(|(rule, route)| {
             let known = side.rule(route);
             let place =
@@ -100,7 +134,8 @@ pub(super) fn offers(side: &Side<'_>, at: usize, block: &Block) -> Vec<Offer> {
                 fails: known.fails,
             }
         })
-        .collect()
+        .collect();
+    Offers { routes, refusals }
 }
 
 impl Offer {
@@ -122,7 +157,11 @@ impl Offer {
 }
 
 /// Decides over a class as [`crate::Router::candidates`] does.
-pub(super) fn verdict(offers: &[Offer], class: &Class) -> Verdict {
+pub(super) fn verdict(offers: &Offers, class: &Class) -> Verdict {
+    // A declaration refuses what some route knows; of a model that none knows, that is what is said.
+    if let Some(place) = offers.refusals(class).next().filter(|_| !offers.is_empty()) {
+        return Verdict::Refused(place);
+    }
     let mut first = None;
     for (place, offer) in offers.iter().enumerate().filter(|(_, offer)| offer.takes(class)) {
         first = first.or(Some(place));
@@ -141,7 +180,7 @@ pub(super) fn outcome(
     atlas: &Atlas<'_>,
     side: usize,
     block: &Block,
-    offers: &[Offer],
+    offers: &Offers,
     class: &Class,
 ) -> Outcome {
     let Some(tenant) = atlas.tenant(block, side) else { return Outcome::NoTenant };
@@ -161,6 +200,7 @@ pub(super) fn outcome(
         },
         Verdict::Unserved { .. } => Outcome::Unserved,
         Verdict::NoRoute => Outcome::NoRoute,
+        Verdict::Refused(place) => Outcome::Refused(place),
     }
 }
 

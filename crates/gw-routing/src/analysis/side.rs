@@ -10,7 +10,6 @@ use crate::{ModelPattern, RouteQuery, Router, RoutingError, decide::Rule, matche
 pub(super) struct Side<'a> {
     pub(super) facts: &'a PolicyFacts,
     pub(super) router: Router,
-    refused: Box<[Matcher]>,
 }
 
 /// One thing that takes requests: a route, or a declared refusal.
@@ -28,21 +27,14 @@ pub(super) enum RulePlace {
 
 impl<'a> Side<'a> {
     pub(super) fn new(facts: &'a PolicyFacts) -> Result<Self, Vec<RoutingError>> {
-        let mut router = Router::new(facts.routing.clone(), &facts.deployments)?;
-        let refused = facts
-            .routing
-            .refused
-            .iter()
-            .map(|one| Matcher::new("refused", one, &facts.routing, &router.residency, &mut router.tenants))
-            .collect();
-        Ok(Self { facts, router, refused })
+        Ok(Self { facts, router: Router::new(facts.routing.clone(), &facts.deployments)? })
     }
 
     /// Returns all that takes requests: the routes in their order, then the refusals.
     pub(super) fn rules(&self, side: usize) -> impl Iterator<Item = RuleRef> {
         let routes = (0..self.router.routes.len()).map(RulePlace::Route);
         routes
-            .chain((0..self.refused.len()).map(RulePlace::Refused))
+            .chain((0..self.router.refusals.matchers.len()).map(RulePlace::Refused))
             .map(move |place| RuleRef { side, place })
     }
 
@@ -55,7 +47,7 @@ impl<'a> Side<'a> {
     pub(super) fn matcher(&self, place: RulePlace) -> &Matcher {
         match place {
             RulePlace::Route(place) => &self.router.rules[place].matcher,
-            RulePlace::Refused(place) => &self.refused[place],
+            RulePlace::Refused(place) => &self.router.refusals.matchers[place],
         }
     }
 

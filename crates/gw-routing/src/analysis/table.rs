@@ -7,7 +7,7 @@ use gw_types::DeploymentName;
 use super::{
     Outcome, PolicyFacts, RequestClass,
     block::{Atlas, Block, Class},
-    outcome::{Offer, Verdict, name, offers, outcome, verdict},
+    outcome::{Offer, Offers, Verdict, name, offers, outcome, verdict},
 };
 use crate::{ExclusionReason, RoutingError, admissible::Demand};
 
@@ -42,6 +42,8 @@ pub enum OutReason {
     NoFallback,
     /// No route takes the request.
     NoRoute,
+    /// Such requests are declared refused.
+    Refused,
 }
 
 impl fmt::Display for OutReason {
@@ -51,6 +53,7 @@ impl fmt::Display for OutReason {
             Self::NotInRoute => "not_in_route",
             Self::NoFallback => "no_fallback",
             Self::NoRoute => "no_route",
+            Self::Refused => "declared_refused",
         })
     }
 }
@@ -76,17 +79,21 @@ pub fn served_table(facts: &PolicyFacts, rows_max: usize) -> Result<Table, Vec<R
     Ok(table)
 }
 
-fn row(atlas: &Atlas<'_>, block: &Block, offers: &[Offer], class: &Class) -> Row {
+fn row(atlas: &Atlas<'_>, block: &Block, offers: &Offers, class: &Class) -> Row {
     let request = atlas.request_class(block, class);
     let winner = match verdict(offers, class) {
         Verdict::Served(place) => Some(&offers[place]),
-        Verdict::Unserved { .. } | Verdict::NoRoute => None,
+        Verdict::Unserved { .. } | Verdict::NoRoute | Verdict::Refused(_) => None,
     };
     let chain: Vec<usize> = winner.map_or_else(Vec::new, |offer| offer.chain(class).collect());
+    let is_refused = matches!(verdict(offers, class), Verdict::Refused(_));
     let others = (0..block.deployments.len()).filter(|one| !chain.contains(one));
     let out = others.map(|one| {
-        let reason =
-            fact(atlas, block, &request, one).map_or_else(|| otherwise(winner, one), OutReason::Excluded);
+        let reason = match fact(atlas, block, &request, one) {
+            Some(fact) => OutReason::Excluded(fact),
+            None if is_refused => OutReason::Refused,
+            None => otherwise(winner, one),
+        };
         (name(atlas, block, one).clone(), reason)
     });
     Row { out: out.collect(), outcome: outcome(atlas, 0, block, offers, class), class: request }

@@ -6,7 +6,7 @@ use gw_types::{
     Capability, CapabilitySet, Classification, Deployment, DeploymentTiming, Price, Pricing, TokenCount,
 };
 
-use super::{PolicyFacts, Report, TenantFacts, analyse, diff, served_table};
+use super::{OutReason, PolicyFacts, Report, TenantFacts, analyse, diff, served_table};
 use crate::{OnUnavailable, RouteConfig, RouteMatch, RoutingConfig};
 
 fn deployment(name: &str, change: impl FnOnce(&mut Deployment)) -> Arc<Deployment> {
@@ -269,17 +269,19 @@ fn time_and_prices_that_are_missing_are_told() {
 }
 
 #[test]
-fn a_declared_refusal_that_is_served_is_told() {
+fn a_declared_refusal_is_one_and_one_of_nothing_is_told() {
     let mut facts = policy(vec![route("r", 0, &["m"], &["uk"])]);
     let residency = vec!["onshore".parse().unwrap()];
-    facts.routing.refused = vec![RouteMatch { residency, ..RouteMatch::default() }];
-    check(
-        &facts,
-        &[],
-        &[
-            "route `r` serves requests that declaration 1 says are refused [model `m`, tenant `t`, internal, residency `onshore`]",
-        ],
-    );
+    let models = vec!["n".parse().unwrap()];
+    facts.routing.refused = vec![
+        RouteMatch { residency, ..RouteMatch::default() },
+        RouteMatch { models, ..RouteMatch::default() },
+    ];
+    check(&facts, &[], &["declaration 2 refuses no request that a route knows"]);
+    let table = served_table(&facts, 10).unwrap();
+    let outcomes: Vec<String> = table.rows.iter().map(|row| row.outcome.to_string()).collect();
+    assert_eq!(outcomes, ["r: uk", "refused: declared so (1)"]);
+    assert_eq!(table.rows[1].out, [("uk".parse().unwrap(), OutReason::Refused)]);
 }
 
 #[test]

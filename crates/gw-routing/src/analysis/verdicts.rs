@@ -7,8 +7,7 @@ use gw_types::{CapabilitySet, Pricing, TenantId};
 use super::{
     DemandKind, Finding, FindingKind, PolicyFacts, Report, Severity, Witness,
     block::{Atlas, Block, Choice, Class, DEMANDS, NEEDS},
-    outcome::{Offer, Verdict, name, offers, verdict},
-    side::RulePlace,
+    outcome::{Offer, Offers, Verdict, name, offers, verdict},
     timing,
 };
 use crate::{ExclusionReason, RoutingError, admissible::Demand};
@@ -84,8 +83,8 @@ struct Survey<'a> {
     demands: BTreeMap<(usize, Vec<DemandKind>), (Seen, u64)>,
     /// By the first route that knows the model, and by the dimensions in which the request is not the least.
     no_route: BTreeMap<(usize, Vec<usize>), (Seen, u64)>,
-    /// By declaration: the first class that is served, and by which route.
-    contradicted: BTreeMap<usize, (Seen, usize)>,
+    /// The declarations that refuse something.
+    refusing: BTreeSet<usize>,
 }
 
 impl<'a> Survey<'a> {
@@ -101,7 +100,7 @@ impl<'a> Survey<'a> {
             unserved: BTreeMap::new(),
             demands: BTreeMap::new(),
             no_route: BTreeMap::new(),
-            contradicted: BTreeMap::new(),
+            refusing: BTreeSet::new(),
         }
     }
 
@@ -114,17 +113,11 @@ impl<'a> Survey<'a> {
             let verdict = verdict(&offers, class);
             let seen = || (place, class.clone());
             self.routes(&offers, class, verdict, budgeted, &seen);
-            let refused = refusals(block, class);
             match verdict {
-                Verdict::Served(winner) => {
-                    is_served = true;
-                    for refused in refused {
-                        self.contradicted.entry(refused).or_insert_with(|| (seen(), offers[winner].route));
-                    }
-                }
-                Verdict::Unserved { .. } | Verdict::NoRoute if !refused.is_empty() => {}
+                Verdict::Served(_) => is_served = true,
                 Verdict::Unserved { first, .. } => self.unserved(block, &offers, first, seen()),
                 Verdict::NoRoute => self.no_route(block, &offers, seen()),
+                Verdict::Refused(_) => self.refusing.extend(offers.refusals(class)),
             }
         });
         if is_served {
@@ -134,7 +127,7 @@ impl<'a> Survey<'a> {
 
     fn routes(
         &mut self,
-        offers: &[Offer],
+        offers: &Offers,
         class: &Class,
         verdict: Verdict,
         budgeted: bool,
@@ -144,6 +137,8 @@ impl<'a> Survey<'a> {
             Verdict::Served(place) => Some(place),
             Verdict::Unserved { stopped, .. } => stopped,
             Verdict::NoRoute => None,
+            // No route is asked.
+            Verdict::Refused(_) => return,
         };
         let mut former: Option<usize> = None;
         for (place, offer) in offers.iter().enumerate().filter(|(_, offer)| offer.takes(class)) {
@@ -174,7 +169,7 @@ impl<'a> Survey<'a> {
     }
 
     /// A class that a route takes and nobody serves.
-    fn unserved(&mut self, block: &Block, offers: &[Offer], first: usize, seen: Seen) {
+    fn unserved(&mut self, block: &Block, offers: &Offers, first: usize, seen: Seen) {
         let made = demands(&seen.1);
         let is_named = |offer: &Offer| made.iter().all(|kind| self.names(block, offer, *kind, &seen.1));
         let route = offers[first].route;
@@ -193,7 +188,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn no_route(&mut self, block: &Block, offers: &[Offer], seen: Seen) {
+    fn no_route(&mut self, block: &Block, offers: &Offers, seen: Seen) {
         let special: Vec<usize> =
             (0..seen.1.at.len()).filter(|dimension| seen.1.at[*dimension] > 0).collect();
         let is_still_so = |dimension: &usize| {
@@ -247,9 +242,9 @@ impl<'a> Survey<'a> {
         for ((route, _), (seen, classes)) in &self.no_route {
             findings.push(self.at(FindingKind::NoRoute(*classes), *route, seen));
         }
-        for (refused, (seen, route)) in &self.contradicted {
-            findings.push(self.at(FindingKind::RefusedButServed(*refused), *route, seen));
-        }
+        let declared = self.atlas.sides[0].facts.routing.refused.len();
+        let idle = (0..declared).filter(|place| !self.refusing.contains(place));
+        findings.extend(idle.map(|place| FindingKind::RefusesNothing(place).found()));
         findings.extend(self.unreachable());
         findings.extend(timing::unreached(&self.atlas.sides[0], &self.served));
         findings
@@ -360,17 +355,6 @@ impl RouteSurvey {
             }
         }
     }
-}
-
-/// Returns the declarations that take the class.
-fn refusals(block: &Block, class: &Class) -> Vec<usize> {
-    let taken = block.rules.iter().enumerate().filter(|(rule, _)| class.rules.contains(*rule));
-    taken
-        .filter_map(|(_, rule)| match rule.place {
-            RulePlace::Refused(place) => Some(place),
-            RulePlace::Route(_) => None,
-        })
-        .collect()
 }
 
 /// Returns what a class demands beyond the least.

@@ -22,7 +22,8 @@ impl Finding {
                 format!("write `allow_fallback = true` in route {route}, or take {deployment} out of it")
             }
             FindingKind::DeadDeployment(reasons) => {
-                format!("take {deployment} out of route {route}, or change its {}", List(reasons))
+                let settings: Vec<&str> = reasons.iter().copied().map(setting).collect();
+                format!("take {deployment} out of route {route}, or change its {}", List(&settings))
             }
             FindingKind::Unserved(_) | FindingKind::UnservedDemand { .. } => {
                 format!("give route {route} a deployment that may answer, or declare the class refused")
@@ -58,9 +59,7 @@ impl Finding {
             FindingKind::DeadlineTooShort { needed, .. } => {
                 format!("write a deadline of at least {} ms, or a shorter chain", needed.as_millis())
             }
-            FindingKind::RefusedButServed(_) => {
-                "narrow the declaration, or change the route that serves it".to_owned()
-            }
+            FindingKind::RefusesNothing(_) => "change its conditions, or take it out".to_owned(),
         }
     }
 }
@@ -127,10 +126,24 @@ impl fmt::Display for Finding {
                 let (needed, deadline) = (needed.as_millis(), deadline.as_millis());
                 write!(f, "the attempts of route {route} need {needed} ms, and the deadline is {deadline} ms")
             }
-            FindingKind::RefusedButServed(place) => {
-                write!(f, "route {route} serves requests that declaration {} says are refused", place + 1)
+            FindingKind::RefusesNothing(place) => {
+                write!(f, "declaration {} refuses no request that a route knows", place + 1)
             }
         }
+    }
+}
+
+/// Names the setting of a deployment that a fact is read from.
+const fn setting(reason: ExclusionReason) -> &'static str {
+    match reason {
+        ExclusionReason::Residency => "region",
+        ExclusionReason::ClassificationCeiling => "classification_ceiling",
+        ExclusionReason::Capability => "capabilities",
+        ExclusionReason::ContextWindow => "context_window",
+        ExclusionReason::MaxOutput => "max_output_tokens",
+        ExclusionReason::Unpriced | ExclusionReason::MissingPrice => "price",
+        ExclusionReason::OtherModel => "family",
+        ExclusionReason::Unavailable => "health",
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) fn decide(config: &RoutingConfig, deployments: &[Deployment], query: 
     routes.sort_by_key(|route| (route.priority, route.name.as_str()));
     let model_known = routes.iter().any(|route| knows(&route.matches, config, query));
     let mut exclusions = Vec::new();
+    let is_refused = |one: &RouteMatch| matches("refused", one, config, query);
+    if model_known && config.refused.iter().any(is_refused) {
+        return Verdict { route: None, chain: Vec::new(), exclusions, model_known };
+    }
     for route in routes {
         if !matches(route.name.as_str(), &route.matches, config, query) {
             continue;

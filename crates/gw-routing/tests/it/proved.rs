@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use gw_routing::{
-    RouteConfig, Router,
+    RouteConfig, RouteMatch, Router,
     analysis::{
         Finding, FindingKind, OutReason, Outcome, PolicyFacts, Report, Row, TenantFacts, Witness, analyse,
         diff, served_table,
@@ -89,6 +89,12 @@ fn check_row(world: &World, router: &Router, row: &Row) {
             }
             outcome => {
                 assert_eq!(found, None, "{}", row.class);
+                let refused = |one: &RouteMatch| matches("refused", one, &world.config, query);
+                if let Outcome::Refused(place) = outcome {
+                    assert_eq!(world.config.refused.iter().position(refused), Some(*place), "{}", row.class);
+                    return;
+                }
+                assert!(*outcome == Outcome::UnknownModel || !world.config.refused.iter().any(refused));
                 let taken = world.config.routes.iter().any(|route| takes(world, route, query));
                 assert_eq!(taken, *outcome == Outcome::Unserved, "{}", row.class);
             }
@@ -136,11 +142,6 @@ fn check_witness(world: &World, router: &Router, finding: &Finding, witness: &Wi
                 );
             }
             FindingKind::Overlap(with) => assert!(takes_it(name) && takes_it(with)),
-            FindingKind::RefusedButServed(place) => {
-                let refused = &world.config.refused[*place];
-                assert_eq!(found.map(|(route, _)| route).as_ref(), Some(name));
-                assert!(matches("refused", refused, &world.config, query));
-            }
             FindingKind::DeadDeployment(_)
             | FindingKind::PartlyUsable(_)
             | FindingKind::Unsatisfiable
@@ -178,6 +179,10 @@ fn check_request(world: &World, report: &Report, request: &Request) {
             }
             FindingKind::Shadowed(_) | FindingKind::Unsatisfiable => {
                 assert!(!is(&verdict.route), "{finding}");
+            }
+            FindingKind::RefusesNothing(place) => {
+                let refused = &world.config.refused[*place];
+                assert!(!verdict.model_known || !matches("refused", refused, &world.config, &query));
             }
             FindingKind::TenantReachesNothing => {
                 assert!(

@@ -1,10 +1,10 @@
 //! Records as the admin plane shows them: with every field, also what the ledger leaves out.
 
-use gw_types::StoredRecord;
+use gw_types::{CacheControl, StoredRecord};
 use serde_json::{Map, Value, json};
 
 /// What a serialised record leaves out: the object that holds it, the field, and its value.
-const LEFT_OUT: [(&[&str], &[&str], Left); 6] = [
+const LEFT_OUT: [(&[&str], &[&str], Left); 13] = [
     (
         &[],
         &[
@@ -39,6 +39,13 @@ const LEFT_OUT: [(&[&str], &[&str], Left); 6] = [
         ],
         Left::Zero,
     ),
+    (&["usage"], &["estimated", "inconsistent", "implausible"], Left::False),
+    (&[], &["priced_by_fallback"], Left::False),
+    (&[], &["reserved", "overrun"], Left::Zero),
+    (&["facts"], &["audio", "side_effecting"], Left::False),
+    (&["facts"], &["tool_bytes", "images"], Left::Zero),
+    (&["facts"], &["cache_control"], Left::DefaultControl),
+    (&["latency"], &["queue_us", "backoff_us"], Left::Zero),
 ];
 
 /// What stands for a field that was left out.
@@ -47,6 +54,8 @@ enum Left {
     Null,
     List,
     Zero,
+    False,
+    DefaultControl,
 }
 
 impl Left {
@@ -55,6 +64,8 @@ impl Left {
             Self::Null => Value::Null,
             Self::List => Value::Array(Vec::new()),
             Self::Zero => json!(0),
+            Self::False => json!(false),
+            Self::DefaultControl => json!(CacheControl::Default),
         }
     }
 }
@@ -89,7 +100,7 @@ fn fill(value: &mut Value, path: &[&str], fields: &[&str], left: Left) {
 
 #[cfg(test)]
 mod tests {
-    use gw_types::StoredRecord;
+    use gw_types::{CacheControl, StoredRecord};
     use serde_json::Value;
 
     use super::whole;
@@ -128,6 +139,12 @@ mod tests {
             (facts.task_class, facts.requested_output, facts.output_bound, facts.user) =
                 (None, None, None, None);
             facts.residency = Vec::new();
+        }
+        (sparse.priced_by_fallback, sparse.latency) = (false, gw_types::LatencySplit::default());
+        (sparse.reserved, sparse.overrun) = (gw_types::Money::ZERO, gw_types::Money::ZERO);
+        if let Some(facts) = &mut sparse.facts {
+            (facts.audio, facts.side_effecting, facts.cache_control) = (false, false, CacheControl::Default);
+            (facts.tool_bytes, facts.images) = (0, 0);
         }
         let decision = &mut sparse.decision;
         (decision.exclusions, decision.draws) = (Vec::new(), Vec::new());

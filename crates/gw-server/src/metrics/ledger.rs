@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gw_types::{
-    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendRow, StoredRecord, UtcTime,
+    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendDetail, SpendRow,
+    StoredRecord, UtcTime,
 };
 
 use super::Metrics;
@@ -50,6 +51,10 @@ impl Ledger for MetricsLedger {
 
     async fn spend_since(&self, since: UtcTime) -> Result<Vec<SpendRow>, GatewayError> {
         self.inner.spend_since(since).await
+    }
+
+    async fn spend_details_since(&self, since: UtcTime) -> Result<Vec<SpendDetail>, GatewayError> {
+        self.inner.spend_details_since(since).await
     }
 
     async fn flush(&self) {

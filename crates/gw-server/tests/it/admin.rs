@@ -44,6 +44,8 @@ async fn tenants_show_their_limits() {
     assert_eq!(running.chat(&ask("echo")).await.status, 200);
     let tenants = running.admin("/admin/v1/tenants").await.json();
     let spent = tenants["tenants"][0]["budget"]["spent_micros"].as_u64().unwrap();
+    let exactly = tenants["tenants"][0]["budget"]["spent_pico"].as_u64().unwrap();
+    assert_eq!(exactly.div_ceil(1_000_000), spent);
     assert!(spent > 0);
     assert_eq!(
         tenants,
@@ -53,6 +55,7 @@ async fn tenants_show_their_limits() {
                 "window": "day",
                 "limit_micros": 50_000_000,
                 "spent_micros": spent,
+                "spent_pico": exactly,
                 "reserved_micros": 0,
                 "resets_at": "2030-01-02T00:00:00Z",
             },

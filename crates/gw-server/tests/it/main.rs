@@ -4,6 +4,7 @@
 
 mod admin;
 mod chat;
+mod dialects;
 mod drain;
 mod http2;
 mod intake;

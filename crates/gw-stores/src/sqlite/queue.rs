@@ -1,22 +1,30 @@
 //! The queue between the requests and the writer.
 
 use std::{
-    collections::VecDeque,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use gw_types::AccountingRecord;
 use parking_lot::{Condvar, Mutex};
 
-use crate::places::Places;
+use super::{
+    journal::{Segment, header},
+    writer::Task,
+};
+use crate::{encode::Batch, places::Places};
 
 /// How long the writer lets records gather after the first.
 ///
 /// Waking a thread costs a request several microseconds, and a transaction costs the same for one record as for
-/// fifty; so a request wakes the writer at most once in this time. It bounds what `kill -9` can take. `flush` and
-/// every read cut it short.
+/// fifty; so a request wakes the writer at most once in this time. It bounds what `kill -9` can take. `flush`, every read
+/// and everybody who waits for a receipt cut it short.
 const GATHER: Duration = Duration::from_millis(20);
+
+/// The same where a journal keeps the records meanwhile, and longer batches cost nobody anything.
+const GATHER_IN_JOURNAL: Duration = Duration::from_millis(100);
+
+/// Tasks of the writer that wait at once; more are refused.
+const TASKS_MAX: usize = 16;
 
 /// Records on their way to the writer, at most as many as there are places.
 ///
@@ -25,6 +33,7 @@ const GATHER: Duration = Duration::from_millis(20);
 pub(super) struct Queue {
     places: Places,
     failing: AtomicBool,
+    /// Records that the writer does not wait beyond.
     batch: usize,
     state: Mutex<State>,
     /// Wakes the writer for records.
@@ -33,14 +42,24 @@ pub(super) struct Queue {
     closing: Condvar,
 }
 
+/// Encoded records, and the journal's segment that holds the same records, if there is a journal.
+///
+/// Two of these take turns: requests fill one while the writer stores the other.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    pub(super) batch: Batch,
+    pub(super) segment: Option<Segment>,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    records: VecDeque<Box<AccountingRecord>>,
+    filling: Buffer,
     /// Records ever pushed.
     pushed: u64,
     waiting: Waiting,
     hurry: bool,
     closed: bool,
+    tasks: Vec<Task>,
 }
 
 /// What the writer waits for.
@@ -52,13 +71,34 @@ enum Waiting {
     FullBatch,
 }
 
+/// Says when the caller of a push may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// The record outlives the process already, or need not.
+    Kept,
+    /// Once so many records are stored.
+    After(u64),
+}
+
+/// What a pusher asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// To be stored some time.
+    Whenever,
+    /// To outlive the process.
+    Journal,
+    /// To be committed and synced.
+    Commit,
+}
+
 impl Queue {
-    pub(super) fn new(places: usize, batch: usize) -> Self {
+    /// Returns an empty queue that fills the buffer first.
+    pub(super) fn new(places: usize, batch: usize, first: Buffer) -> Self {
         Self {
             places: Places::new(places),
             failing: AtomicBool::new(false),
             batch,
-            state: Mutex::new(State::default()),
+            state: Mutex::new(State { filling: first, ..State::default() }),
             filled: Condvar::new(),
             closing: Condvar::new(),
         }
@@ -78,34 +118,71 @@ impl Queue {
         self.failing.load(Ordering::Relaxed)
     }
 
-    pub(super) fn push(&self, record: Box<AccountingRecord>) {
-        let wake = {
+    /// Takes a lone encoded record; returns what to wait for.
+    pub(super) fn push(&self, encoded: &mut Batch, wish: Wish) -> Pushed {
+        let (wake, pushed) = {
             let mut state = self.state.lock();
-            state.records.push_back(record);
             state.pushed += 1;
+            let number = state.pushed;
+            let kept = match wish {
+                Wish::Whenever => true,
+                Wish::Journal => self.journal(&mut state, encoded, number),
+                Wish::Commit => false,
+            };
+            state.hurry |= !kept;
+            state.filling.batch.append(encoded);
             let enough = match state.waiting {
                 Waiting::Nothing => false,
                 Waiting::OneRecord => true,
-                Waiting::FullBatch => state.records.len() >= self.batch,
+                Waiting::FullBatch => !kept || state.filling.batch.len() >= self.batch,
             };
             if enough {
                 state.waiting = Waiting::Nothing;
             }
-            enough
+            (enough, if kept { Pushed::Kept } else { Pushed::After(number) })
         };
         if wake {
             self.filled.notify_one();
+        }
+        pushed
+    }
+
+    /// Appends to the journal under the lock, so that its order is the queue's. Returns whether that went well.
+    fn journal(&self, state: &mut State, encoded: &mut Batch, number: u64) -> bool {
+        let Some(segment) = &mut state.filling.segment else { return false };
+        let framed = encoded.framed(|canonical| header(number, canonical));
+        match segment.append(framed) {
+            Ok(()) => true,
+            Err(error) => {
+                // Nobody is admitted until the writer has stored something again.
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    tracing::error!(%error, "the ledger's journal cannot be written");
+                }
+                false
+            }
         }
     }
 
     /// Asks the writer not to wait for more; returns how many records were ever pushed.
     pub(super) fn hurry(&self) -> u64 {
         let mut state = self.state.lock();
-        if !state.records.is_empty() {
+        if !state.filling.batch.is_empty() {
             state.hurry = true;
             self.filled.notify_one();
         }
         state.pushed
+    }
+
+    /// Gives the writer something to do between two batches, after what was pushed so far; returns whether it will.
+    pub(super) fn ask(&self, task: Task) -> bool {
+        let mut state = self.state.lock();
+        if state.closed || state.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        state.tasks.push(task);
+        state.hurry = true;
+        self.filled.notify_one();
+        true
     }
 
     pub(super) fn close(&self) {
@@ -116,24 +193,28 @@ impl Queue {
 
     // === The writer's side ===
 
-    /// Waits for records and moves at most a batch of them; leaves `into` empty once the queue is closed and empty.
-    #[expect(clippy::vec_box, reason = "records stay where the request put them; a batch moves pointers")]
-    pub(super) fn take_batch(&self, into: &mut Vec<Box<AccountingRecord>>) {
+    /// Waits for records or tasks, and takes all there are: the empty buffer is filled from now on, and the full one
+    /// comes back. Both come back empty once the queue is closed and empty.
+    pub(super) fn take(&self, empty: Buffer) -> (Buffer, Vec<Task>) {
         let mut state = self.state.lock();
-        while state.records.is_empty() && !state.closed {
+        while state.filling.batch.is_empty() && state.tasks.is_empty() && !state.closed {
             state.waiting = Waiting::OneRecord;
             self.filled.wait(&mut state);
         }
-        if state.records.len() < self.batch && !state.hurry && !state.closed {
+        if state.filling.batch.len() < self.batch && !state.hurry && !state.closed {
             // A wake-up without reason makes a smaller batch, and nothing worse.
             state.waiting = Waiting::FullBatch;
-            self.filled.wait_for(&mut state, GATHER);
+            let gather = if state.filling.segment.is_some() { GATHER_IN_JOURNAL } else { GATHER };
+            self.filled.wait_for(&mut state, gather);
         }
         state.waiting = Waiting::Nothing;
-        let count = state.records.len().min(self.batch);
-        into.extend(state.records.drain(..count));
-        // Whoever asked for haste asked for all of it.
-        state.hurry &= !state.records.is_empty();
+        state.hurry = false;
+        (std::mem::replace(&mut state.filling, empty), std::mem::take(&mut state.tasks))
+    }
+
+    /// Takes the buffer that is being filled, for good.
+    pub(super) fn take_last(&self) -> Buffer {
+        std::mem::take(&mut self.state.lock().filling)
     }
 
     pub(super) fn set_failing(&self, failing: bool) {
@@ -145,5 +226,28 @@ impl Queue {
         let mut state = self.state.lock();
         self.closing.wait_for(&mut state, pause);
         state.closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gw_testkit::sample_record;
+
+    use super::{Buffer, Pushed, Queue, Segment, Wish};
+    use crate::encode::with_encoded;
+
+    #[test]
+    fn a_journal_that_cannot_be_written_makes_callers_wait_and_refuses_new_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let full = Segment::always_full(folder.path());
+        let queue = Queue::new(4, 4, Buffer { segment: Some(full), ..Buffer::default() });
+        let push = |wish| with_encoded(&sample_record(1), |encoded| queue.push(encoded, wish));
+        assert!(queue.take_place());
+        assert_eq!(push(Wish::Whenever), Pushed::Kept);
+        assert_eq!(push(Wish::Journal), Pushed::After(2));
+        assert!(!queue.take_place());
+        // The record waits in memory all the same, and nobody waits for more.
+        let (buffer, _) = queue.take(Buffer::default());
+        assert_eq!(buffer.batch.len(), 2);
     }
 }

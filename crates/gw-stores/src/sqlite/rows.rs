@@ -1,83 +1,20 @@
-//! Between records and rows.
+//! Between gw's values and columns.
 
-use gw_types::{AccountingRecord, Money};
+use gw_types::{Money, SealHash};
 use rusqlite::{
-    Connection, ToSql, named_params,
+    Row, ToSql,
     types::{ToSqlOutput, Value, ValueRef},
 };
 
-/// A row whose id is already there is a repeat of a write that was thought to have failed: ids are never given twice.
-const INSERT: &str = "
-    INSERT INTO records (id, tenant, key, started, route, serving, outcome, spent_pico, record)
-    VALUES (:id, :tenant, :key, :started, :route, :serving, :outcome, :spent, :record)
-    ON CONFLICT (id) DO NOTHING
-";
+use crate::sums::{SumNames, Sums};
 
-/// Writes batches; keeps its buffer from one to the next.
-#[derive(Debug, Default)]
-pub(super) struct RowWriter {
-    json: Vec<u8>,
-}
-
-impl RowWriter {
-    /// Writes the records in one transaction: all of them, or none.
-    pub(super) fn write(
-        &mut self,
-        connection: &mut Connection,
-        batch: &[Box<AccountingRecord>],
-    ) -> rusqlite::Result<()> {
-        let transaction = connection.transaction()?;
-        {
-            let mut insert = transaction.prepare_cached(INSERT)?;
-            for record in batch {
-                let Some(json) = self.json(record) else {
-                    tracing::error!(id = %record.id, "a record cannot be written as JSON and is left out");
-                    continue;
-                };
-                let inserted = insert.execute(named_params! {
-                    ":id": record.id.as_str(),
-                    ":tenant": record.tenant.as_str(),
-                    ":key": record.key.as_str(),
-                    ":started": record.started.micros(),
-                    ":route": record.route.as_ref().map(|route| route.as_str()),
-                    ":serving": record.serving.as_ref().map(|serving| serving.as_str()),
-                    ":outcome": record.outcome.as_str(),
-                    ":spent": Spend::of(record),
-                    ":record": json,
-                })?;
-                if inserted == 0 {
-                    tracing::error!(id = %record.id, "a record with this id is stored already");
-                }
-            }
-        }
-        transaction.commit()
-    }
-
-    fn json(&mut self, record: &AccountingRecord) -> Option<&str> {
-        self.json.clear();
-        serde_json::to_writer(&mut self.json, record).ok()?;
-        std::str::from_utf8(&self.json).ok()
-    }
-}
-
-/// An amount of money as the `spent_pico` column holds it; also a sum of such amounts.
+/// An amount of money as a `spent_pico` column holds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spend(pub(crate) Money);
 
 impl Spend {
-    /// Returns cost and side costs of a record.
-    pub(crate) fn of(record: &AccountingRecord) -> Self {
-        let side: Money = record.side_costs.iter().map(|side| side.cost).sum();
-        Self(record.cost.saturating_add(side))
-    }
-
-    /// Adds what a record has cost.
-    pub(crate) fn add(&mut self, record: &AccountingRecord) {
-        self.0 = self.0.saturating_add(Self::of(record).0);
-    }
-
     /// Reads the column; `None` if it holds no amount.
-    pub(super) fn read(value: ValueRef<'_>) -> Option<Self> {
+    pub(crate) fn read(value: ValueRef<'_>) -> Option<Self> {
         let pico = match value {
             ValueRef::Integer(pico) => u128::try_from(pico).ok(),
             ValueRef::Text(digits) => std::str::from_utf8(digits).ok()?.parse().ok(),
@@ -95,6 +32,56 @@ impl ToSql for Spend {
             Err(_) => ToSqlOutput::Owned(Value::Text(pico.to_string())),
         })
     }
+}
+
+/// Text whose bytes are known to be UTF-8, so that binding does not check them again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text<'a>(pub(crate) &'a [u8]);
+
+impl ToSql for Text<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
+    }
+}
+
+/// Returns a count or number as SQLite holds it; what does not fit is the largest.
+pub(crate) fn column<N>(number: N) -> i64
+where
+    i64: TryFrom<N>,
+{
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Reads a count or number; what is negative is zero.
+pub(crate) fn count(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or(0))
+}
+
+/// Reads a hash; one of another length than a hash has is nobody's.
+pub(crate) fn hash(row: &Row<'_>, at: usize) -> rusqlite::Result<SealHash> {
+    Ok(row.get_ref(at)?.as_blob().ok().and_then(SealHash::from_slice).unwrap_or_default())
+}
+
+/// The columns of a sum, as [`sum`] reads them.
+pub(crate) const SUM_COLUMNS: &str = "bucket, tenant, key, model, deployment, route, requests, failed, fallbacks, cache_hits, \
+    input_tokens, output_tokens, spent_pico";
+
+/// Reads [`SUM_COLUMNS`]; `None` if the row is not what gw wrote.
+pub(crate) fn sum<'a>(row: &'a Row<'_>) -> rusqlite::Result<Option<(i64, SumNames<'a>, Sums)>> {
+    let text = |at: usize| row.get_ref(at).map(|value| value.as_str().unwrap_or_default());
+    let names =
+        SumNames { tenant: text(1)?, key: text(2)?, model: text(3)?, deployment: text(4)?, route: text(5)? };
+    let Some(Spend(spent)) = Spend::read(row.get_ref(12)?) else { return Ok(None) };
+    let sums = Sums {
+        requests: count(row, 6)?,
+        failed: count(row, 7)?,
+        fallbacks: count(row, 8)?,
+        cache_hits: count(row, 9)?,
+        input_tokens: count(row, 10)?,
+        output_tokens: count(row, 11)?,
+        spent,
+    };
+    Ok(Some((row.get(0)?, names, sums)))
 }
 
 #[cfg(test)]

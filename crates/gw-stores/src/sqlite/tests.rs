@@ -3,10 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use gw_testkit::sample_record;
-use gw_types::{Ledger, LedgerPlace, RecordQuery};
+use gw_types::{Ledger, LedgerPlace, Receipt, RecordQuery};
 use rusqlite::Connection;
 
-use super::{SqliteConfig, SqliteLedger};
+use super::{Durability, SqliteConfig, SqliteLedger};
 use crate::StoreError;
 
 const NEWEST: RecordQuery = RecordQuery { tenant: None, before: None, limit: 10 };
@@ -85,8 +85,8 @@ fn refusal(sql: &str) -> String {
 #[test]
 fn refuses_what_it_does_not_know() {
     assert_eq!(
-        refusal("PRAGMA user_version = 2"),
-        "the ledger `FOLDER/gw.db` has version 2, and this gw knows versions up to 1"
+        refusal("PRAGMA user_version = 3"),
+        "the ledger `FOLDER/gw.db` has version 3, and this gw knows versions up to 2"
     );
     assert_eq!(
         refusal("CREATE TABLE songs (title TEXT)"),
@@ -111,8 +111,14 @@ fn refuses_queues_and_batches_out_of_range() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gw.db");
     for (config, expected) in [
-        (SqliteConfig { queue: 0, batch: 1 }, "the ledger's queue must be 1 to 1048576, not 0"),
-        (SqliteConfig { queue: 1, batch: 0 }, "the ledger's batch must be 1 to 65536, not 0"),
+        (
+            SqliteConfig { queue: 0, batch: 1, ..SqliteConfig::default() },
+            "the ledger's queue must be 1 to 1048576, not 0",
+        ),
+        (
+            SqliteConfig { queue: 1, batch: 0, ..SqliteConfig::default() },
+            "the ledger's batch must be 1 to 65536, not 0",
+        ),
     ] {
         assert_eq!(SqliteLedger::open(&path, config).unwrap_err().to_string(), expected);
     }
@@ -142,23 +148,29 @@ fn keeps_everything_while_the_file_cannot_be_written() {
     ledger.give_place_back();
 }
 
-#[test]
-fn closing_gives_up_a_file_that_stays_locked() {
+/// Closes a ledger whose file stays locked, and returns how many records the next open finds.
+fn found_after_a_close_under_a_lock(durability: Durability) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gw.db");
-    let ledger = open(&path).unwrap();
+    let ledger = SqliteLedger::open(&path, SqliteConfig { durability, ..SqliteConfig::default() }).unwrap();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     append(&ledger, 1);
     drop(ledger);
     other.execute_batch("COMMIT").unwrap();
-    assert!(run(open(&path).unwrap().records(NEWEST)).unwrap().is_empty());
+    run(open(&path).unwrap().records(NEWEST)).unwrap().len()
+}
+
+#[test]
+fn closing_gives_up_a_file_that_stays_locked_and_the_journal_keeps_its_records() {
+    assert_eq!(found_after_a_close_under_a_lock(Durability::None), 0);
+    assert_eq!(found_after_a_close_under_a_lock(Durability::Process), 1);
 }
 
 #[test]
 fn places_are_taken_until_the_record_is_stored() {
     let folder = tempfile::tempdir().unwrap();
-    let config = SqliteConfig { queue: 2, batch: 1 };
+    let config = SqliteConfig { queue: 2, batch: 1, ..SqliteConfig::default() };
     let ledger = SqliteLedger::open(&folder.path().join("gw.db"), config).unwrap();
     assert_eq!([ledger.take_place(), ledger.take_place(), ledger.take_place()], [true, true, false]);
     ledger.append(Box::new(sample_record(1)));
@@ -169,17 +181,77 @@ fn places_are_taken_until_the_record_is_stored() {
 }
 
 #[test]
-fn a_repeated_id_is_stored_once() {
+fn a_journal_whose_records_are_stored_already_is_not_stored_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let ledger = open(&path).unwrap();
+    (1..=3).for_each(|number| append(&ledger, number));
+    // As if the process had died between the commit and the emptying of its journal, with two more records there.
+    let [a, b] = [".journal-a", ".journal-b"].map(|end| folder.path().join(format!("gw.db{end}")));
+    let journal: Vec<u8> = [&a, &b].into_iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
+    drop(ledger);
+    assert!(!a.exists());
+    std::fs::write(&a, &journal).unwrap();
+    let more = SqliteLedger::open(&path, SqliteConfig::default()).unwrap();
+    assert_eq!(run(more.records(NEWEST)).unwrap().len(), 3);
+    drop(more);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&b, &journal).unwrap();
+    let page = run(open(&path).unwrap().records(NEWEST)).unwrap();
+    assert_eq!(
+        page.into_iter().map(|stored| stored.record).collect::<Vec<_>>(),
+        [3, 2, 1].map(sample_record)
+    );
+}
+
+#[test]
+fn receipts_resolve_as_the_durability_says() {
+    let folder = tempfile::tempdir().unwrap();
+    for (durability, waits) in
+        [(Durability::None, false), (Durability::Process, false), (Durability::Power, true)]
+    {
+        let path = folder.path().join(format!("{durability:?}.db"));
+        let ledger =
+            SqliteLedger::open(&path, SqliteConfig { durability, ..SqliteConfig::default() }).unwrap();
+        for number in 1..=3 {
+            let receipt = LedgerPlace::take(ledger.clone() as Arc<dyn Ledger>)
+                .unwrap()
+                .append(Box::new(sample_record(number)));
+            match receipt {
+                Receipt::Queued => assert!(!waits),
+                Receipt::Pending(stored) => {
+                    assert!(waits);
+                    run(stored).unwrap();
+                    let count = "SELECT tip_seq FROM chain";
+                    let stored: u32 =
+                        Connection::open(&path).unwrap().query_row(count, [], |row| row.get(0)).unwrap();
+                    assert_eq!(stored, number);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn keeps_everything_while_the_disk_is_full() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(&folder.path().join("gw.db")).unwrap();
-    append(&ledger, 1);
-    append(&ledger, 1);
-    append(&ledger, 2);
-    let page = run(ledger.records(NEWEST)).unwrap();
-    assert_eq!(
-        page.iter().map(|stored| stored.record.clone()).collect::<Vec<_>>(),
-        [2, 1].map(sample_record)
-    );
+    run(ledger.order(|_, connection| {
+        let used: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        connection.pragma_update(None, "max_page_count", used)
+    }))
+    .unwrap();
+    // They were admitted before the disk was full.
+    (1..=500).for_each(|_| assert!(ledger.take_place()));
+    (1..=500).for_each(|number| drop(ledger.append(Box::new(sample_record(number)))));
+    run(async { ledger.progress.clone().wait_for(|now| now.failing).await.unwrap().stored });
+    assert!(!ledger.take_place());
+    assert!(ledger.is_failing());
+    drop(ledger);
+    // The writer gave up at the end, and the journal has kept every record.
+    let again = open(&folder.path().join("gw.db")).unwrap();
+    let all = RecordQuery { limit: 1_000, ..NEWEST };
+    assert_eq!(run(again.records(all)).unwrap().len(), 500);
 }
 
 #[test]
@@ -189,7 +261,7 @@ fn a_row_that_was_tampered_with_is_an_error_and_not_quoted() {
     let ledger = open(&path).unwrap();
     append(&ledger, 1);
     run(ledger.flush());
-    Connection::open(&path).unwrap().execute_batch("UPDATE records SET record = '{\"canary\":1}'").unwrap();
+    Connection::open(&path).unwrap().execute_batch("UPDATE blocks SET records = '{\"canary\":1}\n'").unwrap();
     let error = run(ledger.record(&sample_record(1).id)).unwrap_err();
     assert_eq!(error.to_string(), "the ledger holds a row that cannot be read");
     assert!(!format!("{error:?}").contains("canary"));

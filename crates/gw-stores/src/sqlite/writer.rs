@@ -1,12 +1,16 @@
 //! The writer's thread: batches into transactions.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
-use gw_types::AccountingRecord;
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use tokio::sync::watch;
 
-use super::{queue::Queue, rows::RowWriter};
+use super::{
+    chain::{Chain, Tip, stored_tip},
+    journal::Segment,
+    queue::{Buffer, Queue},
+};
+use crate::encode::Batch;
 
 /// The first pause after a failed write; each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -14,6 +18,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Tries after the ledger was closed, until what is left is given up.
 const LAST_TRIES: u32 = 5;
+
+/// Something that the writer does between two batches.
+pub(super) struct Task(Box<Order>);
+
+type Order = dyn FnOnce(&mut Chain, &mut Connection) + Send;
 
 /// How far the writer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,45 +38,98 @@ pub(super) struct Progress {
 pub(super) struct Writer {
     queue: Arc<Queue>,
     connection: Connection,
-    rows: RowWriter,
+    chain: Chain,
+    /// Records in one transaction at most.
+    batch: usize,
     progress: watch::Sender<Progress>,
+    /// Whether records were given up, which happens only after the ledger was closed.
+    lost: bool,
 }
 
+// === impl Task ===
+
+impl Task {
+    pub(super) fn new(task: impl FnOnce(&mut Chain, &mut Connection) + Send + 'static) -> Self {
+        Self(Box::new(task))
+    }
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Task")
+    }
+}
+
+// === impl Writer ===
+
 impl Writer {
-    pub(super) fn new(queue: Arc<Queue>, connection: Connection, progress: watch::Sender<Progress>) -> Self {
-        Self { queue, connection, rows: RowWriter::default(), progress }
+    pub(super) fn new(
+        queue: Arc<Queue>,
+        connection: Connection,
+        chain: Chain,
+        batch: usize,
+        progress: watch::Sender<Progress>,
+    ) -> Self {
+        Self { queue, connection, chain, batch, progress, lost: false }
     }
 
-    pub(super) fn run(mut self) {
-        let mut batch = Vec::new();
+    /// Runs until the queue is closed and empty; takes turns between the queue's buffer and the spare one.
+    pub(super) fn run(mut self, mut spare: Buffer) {
         loop {
-            self.queue.take_batch(&mut batch);
-            if batch.is_empty() {
-                return;
+            let (mut buffer, tasks) = self.queue.take(spare);
+            if buffer.batch.is_empty() && tasks.is_empty() {
+                spare = buffer;
+                break;
             }
-            self.store(&batch);
-            let count = batch.len();
-            batch.clear();
-            self.queue.give_places_back(count);
-            let count = u64::try_from(count).unwrap_or(u64::MAX);
-            self.progress.send_modify(|now| now.stored = now.stored.saturating_add(count));
+            self.store_all(&buffer.batch);
+            if let Some(segment) = buffer.segment.as_mut().filter(|_| !self.lost) {
+                segment.empty();
+            }
+            buffer.batch.clear();
+            self.keep_up();
+            for Task(task) in tasks {
+                task(&mut self.chain, &mut self.connection);
+            }
+            spare = buffer;
+        }
+        self.end();
+        // What could not be stored stays in the journal for the next open.
+        if !self.lost {
+            [spare.segment, self.queue.take_last().segment].into_iter().flatten().for_each(Segment::remove);
         }
     }
 
-    /// Stores a batch whole, however long that takes; gives up only after the ledger was closed.
-    fn store(&mut self, batch: &[Box<AccountingRecord>]) {
+    /// Stores a batch in transactions of bounded size.
+    fn store_all(&mut self, batch: &Batch) {
+        let mut from = 0;
+        while from < batch.len() {
+            let to = batch.len().min(from + self.batch);
+            self.lost |= !self.store(batch, from..to);
+            let count = to - from;
+            self.queue.give_places_back(count);
+            // Whoever waits for a record that was given up learns it from the writer's end.
+            if !self.lost {
+                let count = u64::try_from(count).unwrap_or(u64::MAX);
+                self.progress.send_modify(|now| now.stored = now.stored.saturating_add(count));
+            }
+            from = to;
+        }
+    }
+
+    /// Stores records, however long that takes; gives up only after the ledger was closed, and returns whether it has not.
+    fn store(&mut self, batch: &Batch, range: Range<usize>) -> bool {
         let mut pause = PAUSE_MIN;
         let mut tries_left = LAST_TRIES;
-        while let Err(error) = self.rows.write(&mut self.connection, batch) {
-            if !self.queue.is_failing() {
-                tracing::error!(%error, records = batch.len(), "the ledger cannot be written; trying again");
-                self.set_failing(true);
+        while let Err(error) = self.try_store(batch, range.clone()) {
+            if !self.progress.borrow().failing {
+                tracing::error!(%error, records = range.len(), "the ledger cannot be written; trying again");
             }
+            self.set_failing(true);
             let closed = self.queue.pause(pause);
             pause = pause.saturating_mul(2).min(PAUSE_MAX);
             if closed && tries_left == 0 {
-                tracing::error!(%error, records = batch.len(), "the ledger was closed with records not stored");
-                return;
+                tracing::error!(%error, records = range.len(), "the ledger was closed with records not stored");
+                return false;
             }
             tries_left -= u32::from(closed);
         }
@@ -75,12 +137,74 @@ impl Writer {
             tracing::info!("the ledger can be written again");
             self.set_failing(false);
         }
+        true
+    }
+
+    /// Writes records in one transaction: all of them, or none.
+    fn try_store(&mut self, batch: &Batch, range: Range<usize>) -> rusqlite::Result<()> {
+        let tip = self.commit(batch, range.clone())?;
+        self.chain.advance(tip, batch, range);
+        Ok(())
+    }
+
+    fn commit(&mut self, batch: &Batch, range: Range<usize>) -> rusqlite::Result<Tip> {
+        let transaction = self.connection.transaction()?;
+        let stored = stored_tip(&transaction)?;
+        if stored != self.chain.tip() {
+            // The last commit was reported as failed and was none the less made, or another program has written.
+            let range = range.filter_map(|at| batch.record(at));
+            let meant = range.fold(self.chain.tip(), |tip, encoded| tip.after(encoded.canonical));
+            return if stored == meant { Ok(meant) } else { Err(foreign_end()) };
+        }
+        let tip = self.chain.insert(&transaction, batch, range)?;
+        transaction.commit()?;
+        Ok(tip)
+    }
+
+    /// Adds up and signs what is due. What fails here is due again after the next batch.
+    fn keep_up(&mut self) {
+        let (fold, checkpoint) = (self.chain.is_fold_due(), self.chain.is_checkpoint_due());
+        if (fold || checkpoint)
+            && let Err(error) = self.sum_up(fold, checkpoint)
+        {
+            tracing::error!(%error, "the ledger's sums cannot be written; trying again later");
+        }
+    }
+
+    fn sum_up(&mut self, fold: bool, checkpoint: bool) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        if fold {
+            self.chain.fold_into(&transaction)?;
+        }
+        if checkpoint {
+            self.chain.checkpoint_into(&transaction)?;
+        }
+        transaction.commit()?;
+        if fold {
+            self.chain.folded();
+        }
+        if checkpoint {
+            self.chain.checkpointed();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        if let Err(error) = self.sum_up(true, true) {
+            tracing::warn!(%error, "the ledger's sums are left to the next start");
+        }
     }
 
     fn set_failing(&self, failing: bool) {
         self.queue.set_failing(failing);
-        self.progress.send_modify(|now| now.failing = failing);
+        self.progress.send_if_modified(|now| std::mem::replace(&mut now.failing, failing) != failing);
     }
+}
+
+/// Says that somebody else has written to the chain: going on would break it.
+fn foreign_end() -> rusqlite::Error {
+    let message = "the chain has another end than this process has written".to_owned();
+    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(message))
 }
 
 impl Drop for Writer {

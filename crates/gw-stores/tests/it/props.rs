@@ -2,13 +2,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use gw_stores::{MemoryLedger, SqliteConfig, SqliteLedger};
+use gw_stores::{
+    Durability, Expected, GroupBy, LedgerFile, MemoryLedger, Period, SqliteConfig, SqliteLedger,
+};
 use gw_testkit::sample_record;
 use gw_types::{
-    AccountingRecord, KeyName, Ledger, LedgerPlace, Money, RecordQuery, SpendRow, StoredRecord, TenantId,
-    UtcTime,
+    AccountingRecord, KeyName, Ledger, LedgerPlace, Money, RecordQuery, SpendDetail, SpendRow, StoredRecord,
+    TenantId, UtcTime,
 };
 use proptest::prelude::*;
+
+/// A quarter of an hour, in microseconds.
+const QUARTER: i64 = 900_000_000;
 
 /// What a test varies in a record.
 #[derive(Clone, Debug)]
@@ -29,7 +34,9 @@ fn varied() -> impl Strategy<Value = Varied> {
         (1_u128 << 63) - 2..(1_u128 << 63) + 2,
         0..u128::MAX / 1_000,
     ];
-    (0..3_u8, 0..3_u8, -5..5_i64, amount.clone(), amount, any::<bool>()).prop_map(
+    // Around the borders of the quarters of an hour that sums are kept by.
+    let started = (-5..5_i64, -1..2_i64).prop_map(|(micros, quarter)| micros + quarter * QUARTER);
+    (0..3_u8, 0..3_u8, started, amount.clone(), amount, any::<bool>()).prop_map(
         |(tenant, key, started, cost, side_cost, routed)| Varied {
             tenant,
             key,
@@ -61,12 +68,26 @@ fn record(varied: &Varied, number: u32) -> AccountingRecord {
     record
 }
 
+/// Small batches, so that a case has several.
+const CONFIG: SqliteConfig = SqliteConfig { queue: 64, batch: 3, durability: Durability::Process };
+
 fn ledgers() -> (tempfile::TempDir, [Arc<dyn Ledger>; 2]) {
     let folder = tempfile::tempdir().unwrap();
-    // Small batches, so that a case has several.
-    let config = SqliteConfig { queue: 64, batch: 3 };
-    let sqlite: Arc<dyn Ledger> = SqliteLedger::open(&folder.path().join("gw.db"), config).unwrap();
+    let sqlite: Arc<dyn Ledger> = SqliteLedger::open(&folder.path().join("gw.db"), CONFIG).unwrap();
     let memory: Arc<dyn Ledger> = MemoryLedger::new(64);
+    (folder, [sqlite, memory])
+}
+
+/// Returns both ledgers with the records in them; the file was closed and opened again after some of them, so that some
+/// are in its sums and the rest are not.
+fn filled(records: &[AccountingRecord], closed_after: usize) -> (tempfile::TempDir, [Arc<dyn Ledger>; 2]) {
+    let (folder, [sqlite, memory]) = ledgers();
+    fill(&memory, records);
+    let (before, after) = records.split_at(closed_after.min(records.len()));
+    fill(&sqlite, before);
+    drop(sqlite);
+    let sqlite: Arc<dyn Ledger> = SqliteLedger::open(&folder.path().join("gw.db"), CONFIG).unwrap();
+    fill(&sqlite, after);
     (folder, [sqlite, memory])
 }
 
@@ -94,31 +115,53 @@ fn read_all(ledger: &Arc<dyn Ledger>, tenant: Option<&TenantId>, limit: u32) -> 
     }
 }
 
-fn sums(records: &[AccountingRecord], since: i64) -> Vec<SpendRow> {
+fn sums(records: &[AccountingRecord], since: i64) -> Vec<SpendDetail> {
     let mut sums: BTreeMap<_, u128> = BTreeMap::new();
     for record in records.iter().filter(|record| record.started.micros() >= since) {
-        let spent = record.cost.pico() + record.side_costs[0].cost.pico();
-        if spent > 0 {
-            *sums.entry((record.tenant.clone(), record.key.clone())).or_default() += spent;
+        let model = record.facts.as_ref().map(|facts| facts.model.clone());
+        let side = &record.side_costs[0];
+        for (deployment, cost) in
+            [(record.serving.clone(), record.cost), (Some(side.deployment.clone()), side.cost)]
+        {
+            if !cost.is_zero() {
+                let key = (record.tenant.clone(), record.key.clone(), model.clone(), deployment);
+                *sums.entry(key).or_default() += cost.pico();
+            }
         }
     }
-    let rows = sums.into_iter();
-    rows.map(|((tenant, key), spent)| SpendRow { tenant, key, spent: Money::from_pico(spent) }).collect()
+    let row = |((tenant, key, model, deployment), spent)| SpendDetail {
+        tenant,
+        key,
+        model,
+        deployment,
+        spent: Money::from_pico(spent),
+    };
+    sums.into_iter().map(row).collect()
+}
+
+fn by_key(details: &[SpendDetail]) -> Vec<SpendRow> {
+    let mut sums: BTreeMap<_, u128> = BTreeMap::new();
+    for detail in details {
+        *sums.entry((detail.tenant.clone(), detail.key.clone())).or_default() += detail.spent.pico();
+    }
+    let row = |((tenant, key), spent)| SpendRow { tenant, key, spent: Money::from_pico(spent) };
+    sums.into_iter().map(row).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn records_come_back_and_costs_add_up(
         varied in prop::collection::vec(varied(), 0..40),
         limit in 1..7_u32,
-        since in -6..6_i64,
+        (micros, quarter) in (-6..6_i64, -1..2_i64),
+        closed_after in 0..40_usize,
     ) {
+        let since = micros + quarter * QUARTER;
         let records = records(varied);
-        let (_folder, ledgers) = ledgers();
+        let (_folder, ledgers) = filled(&records, closed_after);
         for ledger in &ledgers {
-            fill(ledger, &records);
             let all = read_all(ledger, None, limit);
             let numbered = records.iter().zip(1..);
             let mut expected: Vec<_> =
@@ -132,9 +175,50 @@ proptest! {
             for stored in all {
                 prop_assert_eq!(run(ledger.record(&stored.record.id)).unwrap(), Some(stored));
             }
-            let spent = run(ledger.spend_since(UtcTime::from_micros(since))).unwrap();
-            prop_assert_eq!(spent, sums(&records, since));
+            let details = sums(&records, since);
+            let since = UtcTime::from_micros(since);
+            prop_assert_eq!(run(ledger.spend_since(since)).unwrap(), by_key(&details));
+            prop_assert_eq!(run(ledger.spend_details_since(since)).unwrap(), details);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_file_is_whole_whatever_it_holds_and_its_report_adds_up(
+        varied in prop::collection::vec(varied(), 0..40),
+        closed_after in 0..40_usize,
+    ) {
+        let records = records(varied);
+        let (folder, [sqlite, memory]) = filled(&records, closed_after);
+        let file = LedgerFile::open(&folder.path().join("gw.db")).unwrap();
+        run(sqlite.flush());
+        {
+            let found = file.verify(&Expected::default()).unwrap();
+            prop_assert_eq!((found.fault, found.records), (None, records.len() as u64));
+            let report = file.report(Period::default(), &[GroupBy::Tenant]).unwrap();
+            let expected = run(memory.spend_since(UtcTime::from_micros(i64::MIN))).unwrap();
+            for row in &report {
+                let of_tenant = records.iter().filter(|record| record.tenant.as_str() == row.groups[0]).count();
+                let spent = expected.iter().filter(|spent| spent.tenant.as_str() == row.groups[0]);
+                prop_assert_eq!(row.sums.requests, of_tenant as u64);
+                prop_assert_eq!(row.sums.spent, spent.map(|row| row.spent).sum());
+            }
+        }
+    }
+
+    #[test]
+    fn canonical_bytes_read_back_and_are_canonical(varied in varied(), number in 1..u32::MAX) {
+        let record = record(&varied, number);
+        let mut bytes = Vec::new();
+        record.write_canonical(&mut bytes);
+        let back: AccountingRecord = serde_json::from_slice(&bytes).unwrap();
+        let mut again = Vec::new();
+        back.write_canonical(&mut again);
+        prop_assert_eq!(&back, &record);
+        prop_assert_eq!(bytes, again);
     }
 }
 

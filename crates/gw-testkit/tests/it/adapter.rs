@@ -9,7 +9,7 @@ use gw_types::{
     Prepared,
 };
 
-const PLAN: AttemptPlan = AttemptPlan { output_bound: None, timeout: Duration::from_secs(1) };
+const PLAN: AttemptPlan = AttemptPlan { output_bound: None, timeout: Duration::from_secs(1), strict: false };
 
 fn adapter(steps: impl IntoIterator<Item = AdapterStep>) -> (ScriptAdapter, ManualClock) {
     let clock = ManualClock::default();

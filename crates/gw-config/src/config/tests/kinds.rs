@@ -89,7 +89,7 @@ fn words_are_of_their_closed_set() {
         "fortnight",
         "29:48",
         "window `fortnight` in `tenants.t.budget.window`",
-        "known: `hour`, `day`",
+        "known: `hour`, `day`, `week`, `month`",
     );
     word(
         "none",

@@ -13,6 +13,29 @@ fn refuses(condition: &str, expected: &str) {
 }
 
 #[test]
+fn metadata_lists_values_by_key() {
+    let models = "models = [\"m\"],";
+    let matching = |metadata: &str| format!("{models} metadata = {metadata},");
+    accepts(models, &matching("{ team = [\"x\", \"y\"], stage = \"prod\" }"), "\"stage\": [");
+    check(models, &matching("{}"), "22:38: `routes[0].match.metadata` is empty; write at least one key");
+    check(
+        models,
+        &matching("{ team = [] }"),
+        "22:47: `routes[0].match.metadata.team` is empty; write at least one item",
+    );
+    check(
+        models,
+        &matching("{ team = 1 }"),
+        "22:47: `routes[0].match.metadata.team` is a whole number, not a string; write it in quotes",
+    );
+    check(
+        models,
+        &matching(&format!("{{ team = \"{}\" }}", "x".repeat(129))),
+        "22:47: `routes[0].match.metadata.team` is too long for a value of metadata; write at most 128 bytes",
+    );
+}
+
+#[test]
 fn every_strategy_has_its_name() {
     for strategy in ["ordered", "weighted", "cheapest", "fastest", "least-busy", "sticky"] {
         accepts(CACHE, &format!("strategy = \"{strategy}\""), &format!("\"strategy\": \"{strategy}\""));

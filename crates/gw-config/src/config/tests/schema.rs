@@ -107,50 +107,11 @@ fn what_stands_twice_is_refused() {
 #[test]
 fn what_is_not_built_is_refused() {
     const LATER: &str = "is not available in this version";
-    for kind in ["anthropic", "gemini", "vertex", "bedrock"] {
-        let kinds = "`openai` or `azure-openai` or `openai-compatible` or `scripted`";
-        check(
-            "\"openai-compatible\"",
-            &format!("\"{kind}\""),
-            &format!("8:8: provider kind `{kind}` {LATER}; write {kinds}"),
-        );
-    }
-    check(
-        "models = [\"m\"],",
-        "models = [\"m\"], metadata = { team = [\"x\"] },",
-        &format!("22:27: `routes[0].match.metadata` {LATER}; remove `metadata`"),
-    );
-    for window in ["week", "month"] {
-        check(
-            "\"day\"",
-            &format!("\"{window}\""),
-            &format!("29:48: window `{window}` {LATER}; write `hour` or `day`"),
-        );
-    }
-    check(
-        "\"day\"",
-        "\"day\", estimate = \"calibrated\"",
-        &format!("29:55: `tenants.t.budget.estimate` {LATER}; remove `estimate`"),
-    );
-    check(
-        "requests_per_minute = 600",
-        "max_queue = 5",
-        &format!(
-            "28:13: a queue (`tenants.t.max_queue` above 0) {LATER}; write `0`: over the cap is refused at once"
-        ),
-    );
     check(
         "[ledger]",
         "[cluster]\nredis = 1\n[ledger]",
         &format!("31:2: `cluster` {LATER}; remove `cluster`"),
     );
-    for durability in ["process", "power"] {
-        check(
-            "store = \"none\"",
-            &format!("durability = \"{durability}\""),
-            &format!("32:14: durability `{durability}` {LATER}; write `none`"),
-        );
-    }
     for store in ["{ env = \"GW_DATABASE_URL\" }", "\"postgres://db\""] {
         check(
             "\"none\"",
@@ -162,8 +123,12 @@ fn what_is_not_built_is_refused() {
 
 #[test]
 fn what_is_built_is_accepted() {
-    accepts("requests_per_minute = 600", "max_queue = 0", "\"requests_per_minute\": null");
-    accepts("store = \"none\"", "durability = \"none\"", "\"sqlite\": \"gw.db\"");
+    accepts("requests_per_minute = 600", "max_queue = 7", "\"max_queue\": 7");
+    for durability in ["process", "power", "none"] {
+        let shown = format!("\"durability\": \"{durability}\"");
+        accepts("store = \"none\"", &format!("durability = \"{durability}\""), &shown);
+    }
+    accepts("store = \"none\"", "", "\"durability\": \"process\"");
     accepts("\"none\"", "\"sqlite:x/y.db\"", "\"sqlite\": \"x/y.db\"");
     accepts("cache = {", "strategy = \"ordered\"\ncache = {", "\"exact\": true");
     accepts("\"day\"", "\"hour\"", "\"window\": \"hour\"");

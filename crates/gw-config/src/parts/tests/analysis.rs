@@ -49,7 +49,7 @@ fn three_mistakes_are_found_at_their_lines_with_the_fix() {
          it: model `gpt-4.1`, tenant `team`, restricted; take `us` out of route `restricted`, or change its \
          `classification_ceiling`
          24:22: no request that route `tools` takes may use `ptu`: `capability`; a request that shows it: model \
-         `gpt-4.1`, tenant `team`, internal, needs `tools`; take `ptu` out of route `tools`, or change its `capability`
+         `gpt-4.1`, tenant `team`, internal, needs `tools`; take `ptu` out of route `tools`, or change its `capabilities`
          30:23: no request that route `rest` takes may use `small`: `other_model`; a request that shows it: model \
          `gpt-4.1`, tenant `team`, internal, needs `tools`; write `allow_other_models = true` in route `rest`, name \
          the family of `small`, or take it out",
@@ -122,7 +122,8 @@ fn warnings_stand_at_what_has_to_change() {
         "25:1: shadowed_route
          25:1: overlap",
     );
-    warns(END, "[[refused]]\nmodels = [\"m\"]\n[tenants.t]", "25:1: refused_but_served");
+    warns(END, "[[refused]]\nmodels = [\"n\"]\n[tenants.t]", "25:1: refuses_nothing");
+    warns(END, "[[refused]]\nmodels = [\"m\"]\nstreaming = true\n[tenants.t]", "");
     warns("region = \"uk-south\"\n", "", "23:16: partly_usable");
     warns("expected_latency_ms = 10\n[[routes]]", "[[routes]]", "14:14: latency_missing");
     warns("models = [\"m\"]", "models = [\"m\"], needs = [\"streaming\"]", "21:1: no_route");

@@ -164,3 +164,43 @@ fn a_refused_credential_does_not_read_as_the_callers() {
     assert_eq!(error.openai_code(), Some("upstream_auth"));
     assert_eq!(error.detail().unwrap().message(), "Incorrect API key provided: [redacted]");
 }
+
+#[test]
+fn unlisted_shapes_are_marked() {
+    let marked = |status, body: &str| read(status, &[], body).is_unclassified();
+    assert!(marked(418, r#"{"error":{"message":"m"}}"#));
+    assert!(marked(599, ""));
+    assert!(marked(400, "no JSON"));
+    assert!(marked(400, r#"{"fault":"m"}"#));
+    assert_eq!(read(418, &[], "").kind(), ErrorKind::InvalidRequest);
+    assert_eq!(read(599, &[], "").kind(), ErrorKind::ProviderUnavailable);
+    for body in
+        ["", " ", "<html></html>", r#"{"error":"m"}"#, r#"{"detail":"m"}"#, r#"[{"error":{"message":"m"}}]"#]
+    {
+        assert!(!marked(503, body), "{body}");
+    }
+    let inside = |body: &str| super::in_band(body.as_bytes());
+    assert!(inside(r#"{"error":{"message":"m"}}"#).is_unclassified());
+    assert!(!inside(r#"{"error":{"message":"m","type":"server_error"}}"#).is_unclassified());
+    assert!(!inside(r#"{"error":{"message":"m","code":503}}"#).is_unclassified());
+    assert_eq!(inside(r#"{"error":{"message":"m"}}"#).kind(), ErrorKind::ProviderUnavailable);
+}
+
+#[test]
+fn a_missing_model_is_one_whatever_the_status() {
+    for body in [
+        r#"{"error":{"message":"Model Not Exist","type":"invalid_request_error","code":"invalid_request_error"}}"#,
+        r#"{"object":"error","message":"Invalid model: x","type":"invalid_model","code":"1500"}"#,
+        r#"{"error":{"message":"x is not a valid model ID","code":400}}"#,
+        r#"{"detail":"Model x is not supported. Supported models are ['a']."}"#,
+    ] {
+        check(400, body, ErrorKind::DeploymentMissing);
+    }
+}
+
+#[test]
+fn an_event_of_type_error_has_no_type_of_its_own() {
+    let error = super::in_band(br#"{"type":"error","code":"server_error","message":"m","param":null}"#);
+    let detail = error.detail().unwrap();
+    assert_eq!((detail.kind(), detail.code()), (None, Some("server_error")));
+}

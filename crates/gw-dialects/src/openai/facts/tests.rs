@@ -1,7 +1,7 @@
 //! Tests of the request reader: what it reads, and each of the ways in which a body is refused.
 
 use bytes::Bytes;
-use gw_types::{Capability, CapabilitySet, ErrorKind, OutputField, RequestFacts, Temperature};
+use gw_types::{Capability, CapabilitySet, ErrorKind, OutputField, RequestFacts, Temperature, TextClasses};
 
 use super::read_chat;
 use crate::openai::error_body;
@@ -53,6 +53,7 @@ fn a_plain_request_is_read() {
     assert_eq!(&body[facts.model_span.start..facts.model_span.end], r#""fast\u002d1""#);
     assert_eq!(facts.object_start, 2);
     assert_eq!((facts.messages, facts.text_bytes, facts.choices), (1, 8, 1));
+    assert_eq!(facts.text_classes, TextClasses::of("Hé\n🙂"));
     assert_eq!(
         (facts.stream, facts.include_usage, facts.stream_options, facts.output),
         (false, false, None, None)

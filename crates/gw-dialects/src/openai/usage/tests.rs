@@ -87,7 +87,7 @@ fn missing_figures_follow_from_the_total() {
 fn what_counts_nothing_is_no_usage() {
     assert_eq!(read("{}"), None);
     assert_eq!(read(r#"{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}"#), None);
-    assert_eq!(read(r#"{"prompt_tokens":-1,"completion_tokens":1.5,"total_tokens":null}"#), None);
+    assert_eq!(read(r#"{"prompt_tokens":"1","completion_tokens":1.5,"total_tokens":null}"#), None);
     assert_eq!(WireUsage::read(&mut Reader::new("null")), Ok(None));
     assert_eq!(WireUsage::read(&mut Reader::new("[1]")), Ok(None));
 }
@@ -97,7 +97,22 @@ fn huge_figures_do_not_overflow() {
     let text = r#"{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615,
         "total_tokens":1,"prompt_tokens_details":{"cached_tokens":18446744073709551615,"audio_tokens":18446744073709551615},
         "completion_tokens_details":{"reasoning_tokens":18446744073709551615,"audio_tokens":18446744073709551615}}"#;
-    assert!(read(text).unwrap().inconsistent);
+    assert!(read(text).unwrap().implausible);
+}
+
+#[test]
+fn a_negative_count_makes_the_report_implausible() {
+    for text in [
+        r#"{"prompt_tokens":-1,"completion_tokens":5,"total_tokens":4}"#,
+        r#"{"prompt_tokens":9,"completion_tokens":-5}"#,
+        r#"{"prompt_tokens":9,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-3}}"#,
+    ] {
+        assert_eq!(read(text), Some(Usage { implausible: true, ..Usage::default() }), "{text}");
+    }
+    assert_eq!(
+        read(r#"{"prompt_tokens":-0,"completion_tokens":5,"total_tokens":14}"#).unwrap().input.get(),
+        9
+    );
 }
 
 #[test]

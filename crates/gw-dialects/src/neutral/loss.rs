@@ -1,0 +1,67 @@
+//! Collects what a translation loses.
+
+use gw_types::{BoundedText, Loss, LossItem, LossKind, Operation};
+
+use super::{Place, Prompt, Setting, harmless};
+
+/// The most fields that one report names; more are not told apart.
+const ITEMS_MAX: usize = 256;
+
+/// Collects what a translation loses, in the order of the writer. Fields in the table of the harmless are not taken.
+#[derive(Debug)]
+pub struct LossReport {
+    ingress: Operation,
+    items: Vec<LossItem>,
+}
+
+impl LossReport {
+    /// Returns an empty report on a request of the format.
+    pub fn new(ingress: Operation) -> Self {
+        Self { ingress, items: Vec::new() }
+    }
+
+    /// Adds a field that the provider's format has no place for.
+    pub fn dropped(&mut self, path: &str, why: &'static str) {
+        self.add(path, LossKind::Dropped, why);
+    }
+
+    /// Adds a field for which the provider's format has something near.
+    pub fn approximated(&mut self, path: &str, why: &'static str) {
+        self.add(path, LossKind::Approximated, why);
+    }
+
+    /// Adds a field whose effect is brought about by other means.
+    pub fn emulated(&mut self, path: &str, why: &'static str) {
+        self.add(path, LossKind::Emulated, why);
+    }
+
+    /// Adds a setting, by the name that the caller's format has for it.
+    pub fn setting(&mut self, setting: Setting, kind: LossKind, why: &'static str) {
+        self.add(setting.path(self.ingress), kind, why);
+    }
+
+    /// Adds a block.
+    pub fn block(&mut self, place: Place, kind: LossKind, why: &'static str) {
+        self.add(&place.to_string(), kind, why);
+    }
+
+    /// Adds every field of the request that the neutral form has no place for.
+    pub fn rest(&mut self, prompt: &Prompt) {
+        for unknown in &prompt.rest {
+            self.dropped(&unknown.path, "the provider's format has no such field");
+        }
+    }
+
+    /// Returns the report.
+    pub fn into_loss(self) -> Loss {
+        Loss { items: self.items }
+    }
+
+    fn add(&mut self, path: &str, kind: LossKind, why: &'static str) {
+        // What has no path is gw's own.
+        if !path.is_empty() && self.items.len() < ITEMS_MAX && harmless::reason(self.ingress, path).is_none()
+        {
+            self.items.push(LossItem { path: BoundedText::new(path), kind, why });
+        }
+    }
+}

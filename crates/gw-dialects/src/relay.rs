@@ -1,0 +1,111 @@
+//! Puts items together: what of a provider's stream is relayed as it came, and what is framed anew.
+
+use std::{collections::VecDeque, ops::Range};
+
+use bytes::Bytes;
+use gw_types::{FrameFacts, StreamItem};
+
+use crate::{edit::Edits, sse};
+
+/// The item that is being put together: a run of the chunk as it came, or events framed anew.
+pub(crate) struct Item {
+    chunk: Bytes,
+    run: Range<usize>,
+    framed: Vec<u8>,
+    /// What the item means so far.
+    pub(crate) facts: FrameFacts,
+}
+
+impl Item {
+    pub(crate) fn new(chunk: Bytes) -> Self {
+        Self { chunk, run: 0..0, framed: Vec::new(), facts: FrameFacts::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.framed.is_empty() && self.facts == FrameFacts::default()
+    }
+
+    /// Adds the bytes of an event: as they came if that is the dialect's framing and nothing is edited, else framed anew.
+    ///
+    /// The dialect's framing is one line of data behind the name where it names events, and without a name where not.
+    pub(crate) fn put(
+        &mut self,
+        event: &sse::Event<'_>,
+        name: Option<&str>,
+        text: &str,
+        edits: Edits<'_>,
+        sink: &mut VecDeque<StreamItem>,
+    ) {
+        let place = match name {
+            Some(name) if event.name == name.as_bytes() => event.named,
+            Some(_) => None,
+            None => event.canonical,
+        };
+        match place {
+            Some((start, end)) if edits.is_empty() => self.relay(start..end, sink),
+            Some(_) | None => self.frame(name, text, edits, sink),
+        }
+    }
+
+    /// Adds an event as it came. Where it cannot be joined to what is there, that goes out first.
+    fn relay(&mut self, event: Range<usize>, sink: &mut VecDeque<StreamItem>) {
+        let joins = self.framed.is_empty() && self.run.end == event.start;
+        if joins && !self.run.is_empty() {
+            self.run.end = event.end;
+        } else {
+            self.flush(sink);
+            self.run = event;
+        }
+    }
+
+    /// Adds an event in the dialect's framing.
+    fn frame(&mut self, name: Option<&str>, text: &str, edits: Edits<'_>, sink: &mut VecDeque<StreamItem>) {
+        const NAME: &[u8] = b"event: ";
+        const HEAD: &[u8] = b"data: ";
+        const TAIL: &[u8] = b"\n\n";
+        if !self.run.is_empty() {
+            self.flush(sink);
+        }
+        let named = name.map_or(0, |name| NAME.len() + name.len() + 1);
+        self.framed.reserve(named + HEAD.len() + text.len() + TAIL.len());
+        if let Some(name) = name {
+            self.framed.extend_from_slice(NAME);
+            self.framed.extend_from_slice(name.as_bytes());
+            self.framed.push(b'\n');
+        }
+        self.framed.extend_from_slice(HEAD);
+        let start = self.framed.len();
+        edits.apply(text.as_bytes(), &mut self.framed, TAIL.len());
+        // A line end inside JSON is a blank; inside a frame it would end the line.
+        for byte in &mut self.framed[start..] {
+            if *byte == b'\n' {
+                *byte = b' ';
+            }
+        }
+        self.framed.extend_from_slice(TAIL);
+    }
+
+    /// Adds the facts of one more event.
+    pub(crate) fn add(&mut self, facts: FrameFacts) {
+        let sum = &mut self.facts;
+        sum.content_bytes = sum.content_bytes.saturating_add(facts.content_bytes);
+        sum.content_frames += facts.content_frames;
+        sum.tool_calls |= facts.tool_calls;
+        sum.usage = facts.usage.or(sum.usage.take());
+        sum.finish = facts.finish.or(sum.finish);
+        sum.served_model = sum.served_model.take().or(facts.served_model);
+    }
+
+    /// Sends what is there, if there is anything.
+    pub(crate) fn flush(&mut self, sink: &mut VecDeque<StreamItem>) {
+        if self.is_empty() {
+            return;
+        }
+        let raw = if self.framed.is_empty() {
+            self.chunk.slice(std::mem::take(&mut self.run))
+        } else {
+            Bytes::from(std::mem::take(&mut self.framed))
+        };
+        sink.push_back(StreamItem { raw, facts: std::mem::take(&mut self.facts) });
+    }
+}

@@ -1,0 +1,49 @@
+//! The gateway's limits and estimates at one instant, for metrics and the admin plane.
+
+use gw_limits::{Accuracy, PoolSnapshot};
+use gw_types::{DeploymentName, TokenCount};
+
+use crate::{pinned::Pinned, state::State};
+
+/// Slots, queue, deployments and estimates, each read at once; not all of them at the same instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewaySnapshot {
+    /// The pool of slots and the queue for it.
+    pub pool: PoolSnapshot,
+    /// Every deployment, in configuration order.
+    pub deployments: Vec<DeploymentSnapshot>,
+    /// How good the estimates of tokens were.
+    pub accuracy: Accuracy,
+}
+
+/// How busy a deployment is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeploymentSnapshot {
+    /// The deployment.
+    pub name: DeploymentName,
+    /// Calls in flight.
+    pub in_use: u32,
+    /// Calls in flight at most; `None`: no limit.
+    pub limit: Option<u32>,
+    /// Tokens in flight; `None`: not limited and not counted.
+    pub tokens_in_flight: Option<TokenCount>,
+}
+
+impl GatewaySnapshot {
+    pub(crate) fn read(state: &State, policy: &Pinned) -> Self {
+        let deployment = |(index, target): (usize, &crate::Target)| {
+            let held = policy.target_state(index);
+            DeploymentSnapshot {
+                name: target.deployment.name.clone(),
+                in_use: held.slots.as_ref().map_or(0, |slots| slots.in_use()),
+                limit: held.slots.as_ref().and_then(|slots| slots.limit()),
+                tokens_in_flight: held.lane.tokens.as_ref().map(|tokens| tokens.in_use()),
+            }
+        };
+        Self {
+            pool: state.limits.pool(),
+            deployments: policy.targets().iter().enumerate().map(deployment).collect(),
+            accuracy: state.estimator.accuracy(),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! All records in a form that other programs read.
+
+use std::io::Write;
+
+use gw_types::{AccountingRecord, SealHash, TenantId, TokenCount};
+use jiff::Timestamp;
+use memchr::memmem;
+
+use super::{LedgerFile, Period};
+use crate::{
+    StoreError,
+    encode::spent,
+    sqlite::{BLOCK_COLUMNS, Block, BlockLine, hash_before},
+};
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// One JSON object a line: `hash` (the link), `record` (as it was sealed, byte for byte) and `seq`.
+    JsonLines,
+    /// Comma-separated values with a line of names: what fits in a table. Money is in pico-USD, durations are in
+    /// microseconds. A text that a spreadsheet would take for a formula gets an apostrophe before it.
+    Csv,
+}
+
+/// Says why an export has ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What was exported cannot be written.
+    #[error("the export cannot be written")]
+    Write(#[from] std::io::Error),
+}
+
+/// The names of the columns.
+const COLUMNS: &str = "seq,id,started,tenant,key,operation,model,stream,task_class,classification,route,primary,serving,\
+    model_version,served_model,outcome,error,cache,attempts,input_tokens,cached_input_tokens,output_tokens,\
+    reasoning_tokens,estimated,spent_pico,cost_pico,reserved_pico,overrun_pico,total_us,queue_us,backoff_us,\
+    upstream_first_byte_us,upstream_rest_us,own_us,client_request_id,user,hash\n";
+
+impl LedgerFile {
+    /// Writes the records of a period, oldest first, of one tenant or of all; returns how many. Streams.
+    ///
+    /// # Errors
+    /// [`ExportError`]: the ledger cannot be read, holds a row that is no record, or `to` cannot be written.
+    pub fn export(
+        &self,
+        format: ExportFormat,
+        period: Period,
+        tenant: Option<&TenantId>,
+        to: &mut dyn Write,
+    ) -> Result<u64, ExportError> {
+        let failed = |error| ExportError::Store(self.failed(error));
+        // A name in canonical bytes is never escaped, and no other object has this key.
+        let wanted = tenant.map(|tenant| format!("\"tenant\":\"{tenant}\"").into_bytes());
+        let wanted =
+            |bytes: &[u8]| wanted.as_ref().is_none_or(|wanted| memmem::find(bytes, wanted).is_some());
+        let sql =
+            format!("SELECT {BLOCK_COLUMNS} FROM blocks, chain WHERE last_seq > base_seq ORDER BY last_seq");
+        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
+        let mut rows = statement.query([]).map_err(failed)?;
+        if format == ExportFormat::Csv {
+            to.write_all(COLUMNS.as_bytes())?;
+        }
+        let (mut block, mut written) = (Block::default(), 0);
+        while let Some(row) = rows.next().map_err(failed)? {
+            block.read(row).map_err(failed)?;
+            let mut at = hash_before(&self.connection, block.first).map_err(failed)?;
+            for line in block.each() {
+                at = at.next(line.seq, SealHash::of_record(line.canonical));
+                if line.id_key.is_some() && wanted(line.canonical) {
+                    written += self.export_line(format, period, &line, at, to)?;
+                }
+            }
+        }
+        to.flush()?;
+        Ok(written)
+    }
+
+    /// Writes one record, if it belongs to the period; returns how many were written.
+    fn export_line(
+        &self,
+        format: ExportFormat,
+        period: Period,
+        BlockLine { seq, canonical, .. }: &BlockLine<'_>,
+        link: SealHash,
+        to: &mut dyn Write,
+    ) -> Result<u64, ExportError> {
+        // The parser's message may quote the record; it goes no further.
+        let record: AccountingRecord = serde_json::from_slice(canonical)
+            .map_err(|_| StoreError::Unreadable { path: self.path.clone(), seq: Some(*seq) })?;
+        if !period.holds(record.started) {
+            return Ok(0);
+        }
+        match format {
+            ExportFormat::JsonLines => {
+                write!(to, "{{\"hash\":\"{link}\",\"record\":")?;
+                to.write_all(canonical)?;
+                writeln!(to, ",\"seq\":{seq}}}")?;
+            }
+            ExportFormat::Csv => writeln!(to, "{},{link}", line(*seq, &record))?,
+        }
+        Ok(1)
+    }
+}
+
+/// Returns the columns of a record but for its link.
+fn line(seq: u64, record: &AccountingRecord) -> String {
+    let mut line = Line::default();
+    let facts = record.facts.as_ref();
+    let tokens = |count: TokenCount| count.get();
+    line.shown(seq);
+    line.text(record.id.as_str());
+    line.text(&started(record.started.micros()));
+    line.text(record.tenant.as_str());
+    line.text(record.key.as_str());
+    line.text(facts.map_or("", |facts| facts.operation.as_str()));
+    line.text(facts.map_or("", |facts| facts.model.as_str()));
+    line.shown(facts.is_some_and(|facts| facts.stream));
+    line.text(facts.and_then(|facts| facts.task_class.as_ref()).map_or("", |class| class.as_str()));
+    line.text(facts.map_or("", |facts| facts.classification.as_str()));
+    line.text(record.route.as_ref().map_or("", |route| route.as_str()));
+    line.text(record.primary.as_ref().map_or("", |primary| primary.as_str()));
+    line.text(record.serving.as_ref().map_or("", |serving| serving.as_str()));
+    line.text(record.model_version.as_ref().map_or("", |version| version.as_str()));
+    line.text(record.served_model.as_ref().map_or("", |model| model.as_str()));
+    line.text(record.outcome.as_str());
+    line.text(record.error.map_or("", |error| error.as_str()));
+    line.text(record.cache.as_str());
+    line.shown(record.attempts.len());
+    line.shown(tokens(record.usage.input_total()));
+    line.shown(tokens(record.usage.cached_input));
+    line.shown(tokens(record.usage.output_total()));
+    line.shown(tokens(record.usage.reasoning));
+    line.shown(record.usage.estimated);
+    for money in [spent(record), record.cost, record.reserved, record.overrun] {
+        line.shown(money.pico());
+    }
+    let latency = &record.latency;
+    for micros in [
+        latency.total_us,
+        latency.queue_us,
+        latency.backoff_us,
+        latency.upstream_first_byte_us,
+        latency.upstream_rest_us,
+        latency.own_us,
+    ] {
+        line.shown(micros);
+    }
+    line.text(record.client_request_id.as_ref().map_or("", |id| id.as_str()));
+    line.text(facts.and_then(|facts| facts.user.as_ref()).map_or("", |user| user.as_str()));
+    line.0
+}
+
+/// Returns an instant as RFC 3339 in UTC; as microseconds outside of the years that have a calendar.
+fn started(micros: i64) -> String {
+    Timestamp::from_microsecond(micros).map_or_else(|_| micros.to_string(), |at| at.to_string())
+}
+
+/// A line of comma-separated values (RFC 4180).
+#[derive(Debug, Default)]
+struct Line(String);
+
+impl Line {
+    fn shown(&mut self, value: impl std::fmt::Display) {
+        self.text(&value.to_string());
+    }
+
+    fn text(&mut self, text: &str) {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<i64>().is_err();
+        let guarded = if formula { format!("'{text}") } else { text.to_owned() };
+        if guarded.contains([',', '"']) {
+            self.0.push('"');
+            self.0.push_str(&guarded.replace('"', "\"\""));
+            self.0.push('"');
+        } else {
+            self.0.push_str(&guarded);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gw_testkit::sample_record;
+
+    use super::{COLUMNS, Line, line};
+
+    #[test]
+    fn every_column_has_a_name() {
+        let line = line(7, &sample_record(1));
+        // The link is added by the caller.
+        assert_eq!(line.split(',').count() + 1, COLUMNS.split(',').count());
+        assert!(
+            line.starts_with(
+                "7,req_00000000000000000000000000000001,2030-01-01T00:00:00.001Z,wholesale,batch,"
+            ),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn texts_are_quoted_and_formulas_disarmed() {
+        let mut line = Line::default();
+        ["a", "b,c", "say \"d\"", "=1+1", "-5", "", "@x"].into_iter().for_each(|text| line.text(text));
+        assert_eq!(line.0, "a,\"b,c\",\"say \"\"d\"\"\",'=1+1,-5,,'@x");
+    }
+}

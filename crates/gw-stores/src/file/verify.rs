@@ -1,0 +1,410 @@
+//! Checks a chain from its start to its end, and what is kept beside it.
+
+mod counter;
+
+use std::{
+    collections::BTreeMap,
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+};
+
+use gw_types::{Money, SealHash};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use self::counter::Counted;
+use super::LedgerFile;
+use crate::{
+    Checkpoint, CheckpointSigner, StoreError,
+    hashing::digests,
+    sqlite::{
+        BLOCK_COLUMNS, Block, SUM_COLUMNS, Summary, Tip, column, count, each_block, hash, newest_summary,
+        sum, tag_of,
+    },
+    sums::BUCKET_MICROS,
+};
+
+/// Threads that count beside the one that checks the links.
+const COUNTERS: usize = 2;
+/// Blocks that wait for each of them.
+const BLOCKS_WAITING: usize = 8;
+/// Blocks there are at once.
+const BLOCKS_MAX: usize = COUNTERS * (BLOCKS_WAITING + 1) + 1;
+
+/// What somebody outside knows of a ledger. Without it a forger who holds the file and writes the whole chain again is not
+/// noticed; with a signer or a known link he is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expected {
+    /// Who alone signs the checkpoints. There must be one, and every one must be his.
+    pub signer: Option<CheckpointSigner>,
+    /// A record that was in the chain, and its link.
+    pub known: Option<(u64, SealHash)>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Records that were checked and are as they were sealed, up to the first fault.
+    pub records: u64,
+    /// The last of them, and its link.
+    pub last: (u64, SealHash),
+    /// Checkpoints whose signature holds.
+    pub checkpoints: u64,
+    /// The first fault; `None`: the ledger is whole.
+    pub fault: Option<ChainFault>,
+}
+
+impl Verified {
+    /// Returns whether nothing is wrong.
+    pub const fn is_whole(&self) -> bool {
+        self.fault.is_none()
+    }
+}
+
+/// Says what is wrong with a ledger. Names records by their numbers, and nothing of their content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// A record is not what was sealed.
+    #[error("record {seq} was altered")]
+    Altered {
+        /// The record.
+        seq: u64,
+    },
+    /// A record is gone, and later ones are there.
+    #[error("record {seq} is missing")]
+    Missing {
+        /// The first that is gone.
+        seq: u64,
+    },
+    /// A record stands where another belongs.
+    #[error("record {seq} was moved: it stands in the place of record {at}")]
+    Reordered {
+        /// The record.
+        seq: u64,
+        /// Where it stands.
+        at: u64,
+    },
+    /// The end is gone.
+    #[error("the chain was cut after record {seq}: it went up to record {end}")]
+    Cut {
+        /// The last record that is there.
+        seq: u64,
+        /// The last that was there.
+        end: u64,
+    },
+    /// There are records that gw has not written.
+    #[error("record {seq} stands after the end of the chain")]
+    Added {
+        /// The first of them.
+        seq: u64,
+    },
+    /// The chain begins elsewhere than its last summary of deleted records says, or than a new ledger's does.
+    #[error("the start of the chain, before record {seq}, is not what was sealed")]
+    Start {
+        /// The first record after the start.
+        seq: u64,
+    },
+    /// A signed checkpoint does not fit the chain, or its signature does not hold.
+    #[error("the checkpoint at record {seq} does not hold")]
+    Checkpoint {
+        /// The record that it signs.
+        seq: u64,
+    },
+    /// The expected signer has signed nothing.
+    #[error("no checkpoint is signed by the expected key")]
+    Unsigned,
+    /// A record that is known from outside is not in the chain.
+    #[error("record {seq} is not the one that is known")]
+    Known {
+        /// The record.
+        seq: u64,
+    },
+    /// The sums that budgets and reports rest on are not those of the records.
+    #[error(
+        "the sums of the quarter of an hour from {bucket} on, in microseconds, are not those of the records"
+    )]
+    Sums {
+        /// The start of the first quarter of an hour whose sums differ.
+        bucket: i64,
+    },
+}
+
+impl LedgerFile {
+    /// Checks every link from the start to the end, the checkpoints, the index and the sums, and names the first fault.
+    ///
+    /// Streams: memory is linear in the checkpoints and sums, not in the records. Some 10^6 records take a few seconds.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`] if the file cannot be read.
+    pub fn verify(&self, expected: &Expected) -> Result<Verified, StoreError> {
+        // One view of the file, whatever a gateway writes meanwhile.
+        let view = self.connection.unchecked_transaction().map_err(|error| self.failed(error))?;
+        Check::start(&view, *expected).and_then(|check| check.run(&view)).map_err(|error| self.failed(error))
+    }
+}
+
+/// A check under way.
+struct Check {
+    expected: Expected,
+    ledger: [u8; 16],
+    base: Tip,
+    tip: Tip,
+    folded: u64,
+    summary: Option<Summary>,
+    at: Tip,
+    records: u64,
+    checkpoints: BTreeMap<u64, Checkpoint>,
+}
+
+impl Check {
+    fn start(connection: &Connection, expected: Expected) -> rusqlite::Result<Self> {
+        let read = "SELECT ledger, base_seq, base_hash, tip_seq, tip_hash, folded FROM chain";
+        let (ledger, base, tip, folded) = connection.query_row(read, [], |row| {
+            let ledger: [u8; 16] =
+                row.get_ref(0)?.as_blob().ok().and_then(|blob| blob.try_into().ok()).unwrap_or_default();
+            let base = Tip { seq: count(row, 1)?, hash: hash(row, 2)? };
+            Ok((ledger, base, Tip { seq: count(row, 3)?, hash: hash(row, 4)? }, count(row, 5)?))
+        })?;
+        Ok(Self {
+            expected,
+            ledger,
+            base,
+            tip,
+            folded,
+            summary: newest_summary(connection)?,
+            at: base,
+            records: 0,
+            checkpoints: checkpoints(connection)?,
+        })
+    }
+
+    fn run(mut self, connection: &Connection) -> rusqlite::Result<Verified> {
+        let fault = self.first_fault(connection)?;
+        let signed = self.checkpoints.range(..=self.at.seq).filter(|(_, signed)| signed.holds(&self.ledger));
+        let checkpoints = u64::try_from(signed.count()).unwrap_or(u64::MAX);
+        Ok(Verified { records: self.records, last: (self.at.seq, self.at.hash), checkpoints, fault })
+    }
+
+    fn first_fault(&mut self, connection: &Connection) -> rusqlite::Result<Option<ChainFault>> {
+        if !self.starts_well() {
+            return Ok(Some(ChainFault::Start { seq: self.base.seq + 1 }));
+        }
+        let (fault, counted) = self.walk(connection)?;
+        // A copy that differs stands before the first link that differs, or there is none.
+        if let Some(seq) = counted.altered {
+            return Ok(Some(ChainFault::Altered { seq }));
+        }
+        if let Some(fault) = fault.or_else(|| self.end()) {
+            return Ok(Some(fault));
+        }
+        self.compare_sums(connection, counted)
+    }
+
+    /// The chain begins with the ledger's own start, or where the last summary of deleted records says.
+    fn starts_well(&self) -> bool {
+        match &self.summary {
+            None => self.base == Tip { seq: 0, hash: SealHash::genesis(&self.ledger) },
+            Some(summary) => summary.base() == Some(self.base),
+        }
+    }
+
+    /// Checks the links on this thread, and the records' copies and sums on others.
+    fn walk(&mut self, connection: &Connection) -> rusqlite::Result<(Option<ChainFault>, Counted)> {
+        std::thread::scope(|scope| {
+            let (empty, emptied) = sync_channel(BLOCKS_MAX);
+            let folded = self.folded;
+            let (to_count, counting): (Vec<_>, Vec<_>) = (0..COUNTERS)
+                .map(|_| {
+                    let (to_count, blocks) = sync_channel(BLOCKS_WAITING);
+                    let empty = empty.clone();
+                    (to_count, scope.spawn(move || Counted::count(&blocks, &empty, folded)))
+                })
+                .unzip();
+            let fault = self.walk_links(connection, &to_count, &emptied);
+            drop(to_count);
+            let mut counted = Counted::default();
+            for counting in counting {
+                counted.merge(counting.join().unwrap_or_default());
+            }
+            Ok((fault?, counted))
+        })
+    }
+
+    fn walk_links(
+        &mut self,
+        connection: &Connection,
+        to_count: &[SyncSender<Block>],
+        emptied: &Receiver<Block>,
+    ) -> rusqlite::Result<Option<ChainFault>> {
+        let sql = format!("SELECT {BLOCK_COLUMNS} FROM blocks WHERE last_seq > ?1 ORDER BY last_seq");
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([column(self.base.seq)])?;
+        let mut hashes = Vec::new();
+        for to_count in to_count.iter().cycle() {
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let mut block = emptied.try_recv().unwrap_or_default();
+            block.read(row)?;
+            hashes.clear();
+            digests(block.each().map(|line| line.canonical), &mut hashes);
+            let before = self.at.seq;
+            let fault = self.check_block(connection, &block, &hashes)?;
+            if fault.is_some() {
+                block.truncate(usize::try_from(self.at.seq - before).unwrap_or(usize::MAX));
+            }
+            let _counter_gone = to_count.send(block);
+            if fault.is_some() {
+                return Ok(fault);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Checks the place and the links of a block's records; goes on to the last that is right.
+    fn check_block(
+        &mut self,
+        connection: &Connection,
+        block: &Block,
+        digests: &[SealHash],
+    ) -> rusqlite::Result<Option<ChainFault>> {
+        let next = self.at.seq + 1;
+        if block.first > next {
+            return Ok(Some(ChainFault::Missing { seq: next }));
+        }
+        if block.first < next {
+            return Ok(Some(ChainFault::Altered { seq: next }));
+        }
+        if block.last > self.tip.seq {
+            return Ok(Some(ChainFault::Added { seq: block.first.max(self.tip.seq + 1) }));
+        }
+        let records = block.last.saturating_sub(block.first).saturating_add(1);
+        for (at, digest) in digests.iter().enumerate() {
+            let after = self.at.then(*digest);
+            let tagged = block.tag(at) == Some(tag_of(&after.hash));
+            let whole = after.seq < block.last || after.hash == block.hash;
+            if after.seq > block.last || !tagged || !whole {
+                let fewer = u64::try_from(block.len()).unwrap_or(u64::MAX) < records;
+                let fault = self.altered_or_moved(connection, block.tag(at))?;
+                let missing = ChainFault::Missing { seq: after.seq };
+                return Ok(Some(if fewer { missing } else { fault }));
+            }
+            if let Some(fault) = self.check_signed(after) {
+                return Ok(Some(fault));
+            }
+            self.at = after;
+            self.records += u64::from(block.line(at).is_some_and(|line| line.id_key.is_some()));
+        }
+        Ok((self.at.seq < block.last).then_some(ChainFault::Missing { seq: self.at.seq + 1 }))
+    }
+
+    /// Checks what is known of a place beside the chain itself.
+    fn check_signed(&self, at: Tip) -> Option<ChainFault> {
+        if let Some((seq, known)) = self.expected.known
+            && seq == at.seq
+            && known != at.hash
+        {
+            return Some(ChainFault::Known { seq });
+        }
+        let signed = self.checkpoints.get(&at.seq)?;
+        let right_signer = self.expected.signer.is_none_or(|signer| signer == signed.signer);
+        let holds = right_signer && signed.hash == at.hash && signed.holds(&self.ledger);
+        (!holds).then_some(ChainFault::Checkpoint { seq: at.seq })
+    }
+
+    /// Looks where the record that belongs at the next place has gone; `own` is what that place keeps of its link.
+    fn altered_or_moved(&self, connection: &Connection, own: Option<&[u8]>) -> rusqlite::Result<ChainFault> {
+        let seq = self.at.seq + 1;
+        let mut moved = None;
+        each_block(connection, &(seq..=u64::MAX), |block| {
+            let belongs = |at: usize| {
+                let line = block.line(at).filter(|line| line.seq > seq)?;
+                let link = self.at.after(line.canonical).hash;
+                let tag = Some(tag_of(&link));
+                (tag == own || tag == block.tag(at)).then_some(line.seq)
+            };
+            moved = (0..block.len()).find_map(belongs);
+            moved.is_none()
+        })?;
+        Ok(moved.map_or(ChainFault::Altered { seq }, |at| ChainFault::Reordered { seq, at }))
+    }
+
+    fn end(&self) -> Option<ChainFault> {
+        let last_signed = self.checkpoints.keys().next_back().copied().unwrap_or(0);
+        let end = self.tip.seq.max(last_signed).max(self.expected.known.map_or(0, |(seq, _)| seq));
+        if end > self.at.seq {
+            return Some(ChainFault::Cut { seq: self.at.seq, end });
+        }
+        if self.at != self.tip {
+            return Some(ChainFault::Altered { seq: self.at.seq });
+        }
+        (self.expected.signer.is_some() && self.checkpoints.is_empty()).then_some(ChainFault::Unsigned)
+    }
+
+    /// Compares the sums: each one from where all records are kept on, and before that their total.
+    fn compare_sums(
+        &self,
+        connection: &Connection,
+        counted: Counted,
+    ) -> rusqlite::Result<Option<ChainFault>> {
+        let exact_from = self.summary.as_ref().map_or(i64::MIN, |summary| {
+            summary.before.div_euclid(BUCKET_MICROS).saturating_add(1).saturating_mul(BUCKET_MICROS)
+        });
+        let deleted = self.summary.as_ref().map_or(0, |summary| summary.spent_pico);
+        let (mut kept, mut key) = (counted.sums, String::new());
+        let mut old = Money::ZERO;
+        let mut statement = connection.prepare(&format!("SELECT {SUM_COLUMNS} FROM sums ORDER BY bucket"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let Some((bucket, names, sums)) = sum(row)? else {
+                return Ok(Some(ChainFault::Sums { bucket: row.get(0)? }));
+            };
+            if bucket < exact_from {
+                old = old.saturating_add(sums.spent);
+                continue;
+            }
+            key.clear();
+            names.write(&mut key);
+            let counted = kept.get_mut(&bucket).and_then(|sums| sums.remove(key.as_str()));
+            if counted != Some(sums) {
+                return Ok(Some(ChainFault::Sums { bucket }));
+            }
+        }
+        let mut counted_old = Money::from_pico(deleted);
+        for (bucket, sums) in kept {
+            if bucket >= exact_from && !sums.is_empty() {
+                return Ok(Some(ChainFault::Sums { bucket }));
+            }
+            let spent = sums.values().map(|sums| sums.spent).sum();
+            counted_old = counted_old.saturating_add(spent);
+        }
+        Ok((counted_old != old)
+            .then_some(ChainFault::Sums { bucket: exact_from.saturating_sub(BUCKET_MICROS) }))
+    }
+}
+
+fn checkpoints(connection: &Connection) -> rusqlite::Result<BTreeMap<u64, Checkpoint>> {
+    let sql = "SELECT seq, hash, newest, signer, signature FROM checkpoints";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| checkpoint(row, 0).map(|signed| (signed.seq, signed)))?;
+    rows.collect()
+}
+
+/// Reads a checkpoint from five columns; what is malformed does not hold.
+pub(super) fn checkpoint(row: &Row<'_>, from: usize) -> rusqlite::Result<Checkpoint> {
+    let signer = row.get_ref(from + 3)?.as_blob().ok().and_then(CheckpointSigner::from_slice);
+    let signature = row.get_ref(from + 4)?.as_blob().ok().and_then(|blob| blob.try_into().ok());
+    Ok(Checkpoint {
+        seq: count(row, from)?,
+        hash: hash(row, from + 1)?,
+        newest: row.get(from + 2)?,
+        signer: signer.unwrap_or_default(),
+        signature: signature.unwrap_or([0; Checkpoint::SIGNATURE_BYTES]),
+    })
+}
+
+/// Returns the first checkpoint at or after a record.
+pub(super) fn checkpoint_after(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Checkpoint>> {
+    let sql =
+        "SELECT seq, hash, newest, signer, signature FROM checkpoints WHERE seq >= ?1 ORDER BY seq LIMIT 1";
+    connection.query_row(sql, params![column(seq)], |row| checkpoint(row, 0)).optional()
+}
+
+#[cfg(test)]
+mod tests;
