@@ -2,6 +2,7 @@
 
 mod attempts;
 mod caching;
+mod cost;
 mod intake;
 mod limits;
 mod observability;

@@ -4,6 +4,7 @@ mod admin;
 mod answers;
 mod cancel;
 mod commands;
+mod dialects;
 mod drain;
 mod failures;
 mod ledger;

@@ -17,8 +17,8 @@ use crate::{Failure, host, workspace};
 
 /// Where the suite lies, seen from the workspace root.
 const SUITE: &str = "../shared/clients";
-/// The clients that speak the dialects which the suite's provider answers through `gw`.
-const CLIENTS: [&str; 4] = ["wire", "openai-py", "openai-py-async", "openai-node"];
+/// The page that a whole run writes its matrix to.
+const MATRIX: &str = "docs/compatibility.md";
 
 /// Installs the clients, starts `gw` before the suite's provider, runs the suite and passes its exit code on.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
@@ -48,15 +48,32 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
         .args(["--spawn-mock", &upstream_port.to_string()])
         .args(["--base-url", &format!("http://127.0.0.1:{port}")])
         .args(["--key", settings::CLIENT_KEY])
-        .args(CLIENTS.iter().flat_map(|client| ["--only", client]))
         .args(arguments)
         .env("CLIENTS_HOME", &home);
+    // Part of the clients make no page about all of them.
+    let written = target.join("compatibility-matrix.md");
+    if arguments.is_empty() {
+        suite_run.arg("--matrix").arg(&written);
+    }
     let status = host::status(&mut suite_run)?;
+    if arguments.is_empty() {
+        publish(&written, &root.join(MATRIX))?;
+    }
     match status.code().map(u8::try_from) {
         Some(Ok(0)) => Ok(()),
         Some(Ok(code)) => Err(Failure::Code(code)),
         _ => Err(Failure::Work(format!("the suite ended with {status}"))),
     }
+}
+
+/// Writes the page: what it is, and the suite's table.
+fn publish(written: &Path, page: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::Work(format!("cannot write `{}`: {error}", page.display()));
+    let table = std::fs::read_to_string(written).map_err(failed)?;
+    let head = "# Compatibility\n\nProgrammes that nobody here wrote, driven through `gw` in front of a deterministic \
+                provider: `P` passed, `F` failed, `s` skipped because the client is not installed, empty where a client \
+                has no such behaviour. Written by `cargo xtask test --clients`; do not edit.\n\n";
+    std::fs::write(page, format!("{head}{table}")).map_err(failed)
 }
 
 /// Without the suite there is nothing to run; where the suite must run, that is a failure.

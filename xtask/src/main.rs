@@ -30,6 +30,8 @@ usage: cargo xtask COMMAND
   tidy                   layout, file sizes, title pages, forbidden phrases
   ci [--features-none]   everything that must pass, in order; stops at the first failure
   bench [ARGS...]        the hop benchmark against the release build of `gw`
+  bench --limits [--seconds N] [--clients N]
+                         whether limits hold under load; exits with 1 if not
   test --clients [ARGS...]
                          the official client libraries against the real `gw`";
 

@@ -155,11 +155,8 @@ impl Replay<'_> {
         if pair.ambiguous {
             return Ok(());
         }
-        if pair.same_answer {
-            self.figures.should_hit.add(served)
-        } else {
-            self.figures.traps.add(served)
-        }
+        let share = if pair.same_answer { &mut self.figures.should_hit } else { &mut self.figures.traps };
+        share.add(served);
         Ok(())
     }
 

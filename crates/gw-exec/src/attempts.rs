@@ -14,6 +14,7 @@ use crate::{
     estimate,
     flight::Flight,
     opening::{Opened, open_stream},
+    pinned::TargetState,
     policy::{RoutePolicy, Target},
     station::{self, Unavailable, Wanted},
     timeout::attempt_timeout,
@@ -96,18 +97,25 @@ impl Attempts<'_> {
             if flight.remaining(now) < target.deployment.timing.min_attempt {
                 return Err(CandidateEnd::Final(no_time_left()));
             }
+            self.pass_breaker(flight, position, retries)?;
             // Every attempt for itself: a waiting retry has given all of it back.
             let wanted = self.wanted(flight, self.chain[position]);
             let taken = station::take(flight, self.chain[position], &target.deployment, wanted).await;
-            taken.map_err(CandidateEnd::Unavailable)?;
+            if let Err(unavailable) = taken {
+                flight.held.ticket = None;
+                return Err(CandidateEnd::Unavailable(unavailable));
+            }
             if flight.remaining(flight.now()) < target.deployment.timing.min_attempt {
+                flight.held.ticket = None;
                 flight.held.call.release();
                 return Err(CandidateEnd::Final(no_time_left()));
             }
             let began = flight.now();
             let outcome = self.attempt(flight, position, target).await;
             self.observe(flight, position, target, began, outcome.is_ok());
-            let budget = Arc::clone(&flight.policy.target_state(self.chain[position]).retries);
+            judge(flight, &outcome);
+            let policy = Arc::clone(&flight.policy);
+            let TargetState { retries: budget, breaker, .. } = policy.target_state(self.chain[position]);
             let error = match outcome {
                 Ok(served) => {
                     budget.succeeded();
@@ -119,7 +127,8 @@ impl Attempts<'_> {
                 budget.failed();
             }
             flight.held.call.release();
-            match self.next(flight, &target.deployment, &error, retries, budget.allows_retry()) {
+            let may_retry = budget.allows_retry() && !breaker.is_open();
+            match self.next(flight, &target.deployment, &error, retries, may_retry) {
                 Next::Retry(delay) => {
                     retries += 1;
                     if !wait(flight, delay, target.deployment.timing.min_attempt).await {
@@ -130,6 +139,22 @@ impl Attempts<'_> {
                 Next::GiveUp => return Err(CandidateEnd::Final(error)),
             }
         }
+    }
+
+    /// Passes the deployment's breaker, which may have changed since the decision. It must not take the last candidate
+    /// from a request that nobody was called for; a retry was let in before.
+    fn pass_breaker(&self, flight: &mut Flight, position: usize, retries: u32) -> Result<(), CandidateEnd> {
+        let now = flight.now();
+        let is_only = retries > 0 || (flight.attempts_made() == 0 && position + 1 == self.chain.len());
+        let breaker = &flight.policy.target_state(self.chain[position]).breaker;
+        let entered = breaker.enter(is_only, now, flight.state.random.as_ref());
+        let ticket = entered.map_err(|(why, until)| {
+            let error = GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment may be asked now")
+                .with_retry_after(until.saturating_since(now));
+            CandidateEnd::Unavailable(Unavailable { reason: why.as_str(), error })
+        })?;
+        flight.held.ticket = Some(ticket);
+        Ok(())
     }
 
     /// Tells the strategies how long the deployment took. What failed counts as if it had taken all its time, so that
@@ -150,6 +175,9 @@ impl Attempts<'_> {
     ) -> Result<Served, GatewayError> {
         let began = flight.now();
         let timeout = self.timeout(flight, position, target, began);
+        if let Some(ticket) = &mut flight.held.ticket {
+            ticket.set_full_time(timeout >= target.deployment.timing.attempt_timeout);
+        }
         let output_bound = self.bound(&target.deployment);
         flight.output_bound = output_bound;
         if let Some(facts) = &mut flight.record().facts {
@@ -157,7 +185,7 @@ impl Attempts<'_> {
         }
         // An answer that no model writes has no length to bound.
         let output_bound = output_bound.filter(|_| self.request.operation.generates());
-        let plan = AttemptPlan { output_bound, timeout, strict: false };
+        let plan = AttemptPlan { output_bound, timeout, strict: self.route.strict_translation };
         let prepared = target.adapter.prepare(self.request, &target.deployment, &plan)?;
         note_loss(flight, &prepared);
         let record = AttemptRecord {
@@ -387,6 +415,20 @@ enum CandidateEnd {
 enum Skip {
     Candidate(&'static str),
     Everything(GatewayError),
+}
+
+/// Tells the deployment's health what became of a call. A stream that has only begun tells the rest when it ends.
+fn judge(flight: &mut Flight, outcome: &Result<Served, GatewayError>) {
+    match outcome {
+        Ok(Served::Complete(_)) => flight.judge(Ok(())),
+        Ok(Served::Stream(_)) => {
+            let now = flight.now();
+            if let Some(ticket) = &mut flight.held.ticket {
+                ticket.opened(now, flight.state.random.as_ref());
+            }
+        }
+        Err(error) => flight.judge(Err(error)),
+    }
 }
 
 /// Runs a future until it is ready or the timer is; a future that is dropped by the timer has been cancelled.

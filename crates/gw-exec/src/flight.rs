@@ -168,6 +168,13 @@ impl Flight {
         self.held.dispatched();
     }
 
+    /// Says what became of the open call, for its deployment's health. Says nothing the second time.
+    pub(crate) fn judge(&mut self, result: Result<(), &GatewayError>) {
+        if let Some(ticket) = self.held.ticket.take() {
+            ticket.judge(result, self.now(), self.state.random.as_ref());
+        }
+    }
+
     /// Notes that the open call failed. Where its result is unknown, what it may have cost is kept aside.
     pub(crate) fn attempt_failed(&mut self, error: &GatewayError, now: MonoTime) {
         self.finish_attempt(Some(error), now);

@@ -3,6 +3,8 @@
 use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TokensInFlight};
 use gw_types::{Money, MonoTime, TokenCount};
 
+use crate::health::Ticket;
+
 /// What a request holds in the scopes of its caller.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
@@ -11,6 +13,8 @@ pub(crate) struct Held {
     pub(crate) slot: Option<Slot>,
     /// What its open call holds.
     pub(crate) call: CallHeld,
+    /// What its open call will say about the deployment's health.
+    pub(crate) ticket: Option<Ticket>,
 }
 
 /// What one call holds at its deployment. Settled with every attempt: each deployment pays for its own calls.

@@ -21,6 +21,7 @@ mod budget;
 mod estimate;
 mod flight;
 mod gateway;
+mod health;
 mod held;
 mod lanes;
 mod opening;
@@ -45,6 +46,7 @@ pub use gw_limits::{
 pub use self::{
     estimate::{input_at_least, input_estimate},
     gateway::{Admitted, Gateway},
+    health::{BreakerSnapshot, BreakerState},
     policy::{
         DeploymentPolicy, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy, TokenFacts,
     },

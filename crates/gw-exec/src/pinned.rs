@@ -7,7 +7,7 @@ use gw_limits::{DeploymentSlots, Subject, SubjectIds};
 use gw_routing::{BoundStrategies, Strategy};
 use gw_types::TenantId;
 
-use crate::{budget::RetryBudget, lanes::Lane, policy::Policy, state::State};
+use crate::{budget::RetryBudget, health::Breaker, lanes::Lane, policy::Policy, state::State};
 
 /// What a request pins: the policy of the moment, and the long-lived state of its tenants and deployments.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub(crate) struct TargetState {
     /// Whether an output bound must be known before a call.
     pub(crate) counts_tokens: bool,
     pub(crate) retries: Arc<RetryBudget>,
+    pub(crate) breaker: Arc<Breaker>,
 }
 
 impl Pinned {
@@ -48,7 +49,8 @@ impl Pinned {
             let lane = state.lanes.set(name, policy.deployment_policy(index), now);
             let has_windows = |limits: &Subject| limits.has_budget() || limits.has_token_limit();
             let counts_tokens = lane.tokens.is_some() || limits.as_ref().is_some_and(has_windows);
-            TargetState { limits, slots, lane, counts_tokens, retries: state.retries.deployment(name) }
+            let (retries, breaker) = (state.retries.deployment(name), state.breakers.deployment(name));
+            TargetState { limits, slots, lane, counts_tokens, retries, breaker }
         });
         let (tenants, targets) =
             (policy.tenants().into_iter().filter_map(subject).collect(), targets.collect());

@@ -1,13 +1,15 @@
 //! The life of a request, steps 1 to 8. The order is a decision; each step says why it stands where it does.
 
-use std::{hash::BuildHasher, sync::Arc, time::Duration};
+use std::{cell::RefCell, hash::BuildHasher, sync::Arc, time::Duration};
 
 use foldhash::fast::FixedState;
 use gw_cache::CachedAnswer;
-use gw_routing::{AllAvailable, Live, RouteQuery, Selection};
+use gw_routing::{
+    AllAvailable, Availability, Exclusion, ExclusionReason, Live, RouteQuery, Selection, Strategy,
+};
 use gw_types::{
     BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord, FactsRecord,
-    GatewayError, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
+    GatewayError, MonoTime, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
 };
 use smallvec::SmallVec;
 
@@ -16,6 +18,7 @@ use crate::{
     attempts::{Attempts, Served},
     estimate,
     flight::{Expected, Flight, stored},
+    health::Moment,
     opening::Opened,
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
@@ -58,10 +61,11 @@ pub(crate) async fn serve(
     let (route_name, route) = pinned.route(selection.route.unwrap_or_default());
     let primary = flight.policy.target(selection.chain[0]).clone();
     // 5. After routing: the same words at another deployment are another answer.
-    let lookup = look_up(flight, request, route.cache.as_ref(), &primary, effective.classification).await;
+    let home = flight.policy.target(home(flight, &selection)).clone();
+    let lookup = look_up(flight, request, route.cache.as_ref(), &home, effective.classification).await;
     let write = match lookup {
         Lookup::Hit(answer, completion) => return Ok(hit(flight, answer, completion)),
-        Lookup::Miss(write) => Some(write),
+        Lookup::Miss(write) => Some(*write),
         Lookup::Bypass => None,
     };
     if request.context.cache == gw_types::CacheControl::OnlyIfCached {
@@ -233,26 +237,36 @@ fn route(
         affinity: policy.is_sticky().then(|| affinity(&tenant, &request.body)),
         ..RouteQuery::new(&facts.model, &tenant, effective.classification)
     };
-    let mut selection = select(flight, request, &query);
+    let moment = Moment {
+        policy: &policy,
+        now: flight.now(),
+        random: flight.state.random.as_ref(),
+        draws: RefCell::default(),
+    };
+    // What a pinned request goes on from lives at the primary, well or ill; every other could only say that it does not
+    // know it.
+    let availability: &dyn Availability = if request.context.pinned { &AllAvailable } else { &moment };
+    let mut selection = select(flight, request, &query, (moment.now, availability));
     if request.context.pinned {
-        // What the request goes on from lives at the primary; every other could only say that it does not know it.
         selection.chain.truncate(1);
     }
-    let record = flight.record();
-    record.decision.exclusions = selection
+    let exclusions = selection
         .exclusions
         .iter()
         .map(|exclusion| ExclusionRecord {
             route: policy.route(exclusion.route).0.clone(),
             deployment: policy.target(exclusion.deployment).deployment.name.clone(),
-            reason: BoundedText::new(exclusion.reason.as_str()),
+            reason: BoundedText::new(moment.reason(exclusion.deployment, exclusion.reason)),
         })
         .collect();
+    let shares = moment.into_draws();
+    let record = flight.record();
+    record.decision.exclusions = exclusions;
     let Some(index) = selection.route.filter(|_| !selection.chain.is_empty()) else {
         return Err(if selection.refused.is_some() {
             GatewayError::new(ErrorKind::PolicyViolation, "such requests are declared refused")
         } else if selection.model_known {
-            GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment may answer this request")
+            GatewayError::new(ErrorKind::NoRouteAvailable, nobody_may(&selection))
         } else {
             GatewayError::new(
                 ErrorKind::UnknownModel,
@@ -261,7 +275,8 @@ fn route(
             .with_param("model")
         });
     };
-    record.decision.draws.extend(&selection.draws);
+    record.decision.draws.extend(shares.iter().chain(&selection.draws));
+    record.decision.last_resort = selection.last_resort;
     record.decision.candidates =
         selection.chain.iter().map(|index| policy.target(*index).deployment.name.clone()).collect();
     record.route = Some(policy.route(index).0.clone());
@@ -269,8 +284,22 @@ fn route(
     Ok(selection)
 }
 
+/// Says why nobody may answer, where that is one thing that the operator can change.
+fn nobody_may(selection: &Selection) -> &'static str {
+    let for_want_of_a_price = |exclusion: &Exclusion| exclusion.reason == ExclusionReason::MissingPrice;
+    if !selection.exclusions.is_empty() && selection.exclusions.iter().all(for_want_of_a_price) {
+        return "no deployment has a price for the audio or the images of this request, and a budget applies";
+    }
+    "no deployment may answer this request"
+}
+
 /// Asks the router, with the moment that strategies go by.
-fn select(flight: &Flight, request: &NormalizedRequest, query: &RouteQuery<'_>) -> Selection {
+fn select(
+    flight: &Flight,
+    request: &NormalizedRequest,
+    query: &RouteQuery<'_>,
+    (now, availability): (MonoTime, &dyn Availability),
+) -> Selection {
     let policy = &flight.policy;
     let in_flight = |target| {
         let slots = policy.target_state(target).slots.as_ref();
@@ -285,14 +314,30 @@ fn select(flight: &Flight, request: &NormalizedRequest, query: &RouteQuery<'_>) 
     policy.router().select(
         query,
         &Live {
-            now: flight.now(),
-            availability: &AllAvailable,
+            now,
+            availability,
             in_flight: &in_flight,
             worst_case: &worst_case,
             random: flight.state.random.as_ref(),
             strategies: policy.strategies(),
         },
     )
+}
+
+/// Returns whose words are remembered: the deployment that would be the primary if all were well. An ill one keeps its
+/// place, so that what it has answered is found while it is ill, and what others answer for it when it is well again.
+fn home(flight: &Flight, selection: &Selection) -> usize {
+    let primary = selection.chain[0];
+    let route = selection.route.and_then(|route| flight.policy.router().route(route));
+    let Some(route) = route.filter(|route| route.strategy == Strategy::Ordered) else { return primary };
+    let ill = selection.exclusions.iter().filter(|exclusion| {
+        exclusion.reason == ExclusionReason::Unavailable && Some(exclusion.route) == selection.route
+    });
+    let place = |deployment: &usize| {
+        let name = &flight.policy.target(*deployment).deployment.name;
+        route.deployments.iter().position(|one| one == name)
+    };
+    ill.map(|exclusion| exclusion.deployment).chain([primary]).min_by_key(place).unwrap_or(primary)
 }
 
 /// Returns what a conversation is recognised by: its tenant and the beginning of its body, which later turns repeat.

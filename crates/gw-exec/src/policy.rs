@@ -29,13 +29,20 @@ pub struct RoutePolicy {
     pub default_max_output_tokens: Option<TokenCount>,
     /// Provider calls for one request, over all deployments.
     pub max_attempts: NonZeroU32,
+    /// Whether a translation that would lose a field is refused, whatever the caller says about it.
+    pub strict_translation: bool,
 }
 
 impl Default for RoutePolicy {
-    /// Returns no cache, no default bound, 3 attempts.
+    /// Returns no cache, no default bound, 3 attempts, translations that report what they lose.
     fn default() -> Self {
         const ATTEMPTS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not 0");
-        Self { cache: None, default_max_output_tokens: None, max_attempts: ATTEMPTS }
+        Self {
+            cache: None,
+            default_max_output_tokens: None,
+            max_attempts: ATTEMPTS,
+            strict_translation: false,
+        }
     }
 }
 

@@ -214,7 +214,10 @@ impl Relay {
             RelayItem::Failed(error) => Some(error),
             RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped { .. } => None,
         };
-        let receipt = self.flight.take().map(|mut flight| flight.close(outcome, error));
+        let receipt = self.flight.take().map(|mut flight| {
+            flight.judge(error.map_or(Ok(()), Err));
+            flight.close(outcome, error)
+        });
         self.ending = Some(Ending { receipt, item });
     }
 

@@ -19,7 +19,7 @@ pub(crate) enum Lookup {
     /// An answer, in the form that the caller asked for.
     Hit(Arc<CachedAnswer>, Option<Arc<Completion>>),
     /// No answer; what comes may be stored with this.
-    Miss(CacheWrite),
+    Miss(Box<CacheWrite>),
     /// The cache is not for this request.
     Bypass,
 }
@@ -110,7 +110,7 @@ pub(crate) async fn look_up(
         }
         flight.record().cache = CacheState::Miss;
     }
-    Lookup::Miss(CacheWrite {
+    Lookup::Miss(Box::new(CacheWrite {
         key,
         policy: policy.clone(),
         question,
@@ -118,7 +118,7 @@ pub(crate) async fn look_up(
         side_effecting: context.side_effecting,
         classification,
         temperature,
-    })
+    }))
 }
 
 /// Exact first: cheaper, and more precise.

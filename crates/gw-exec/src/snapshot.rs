@@ -3,7 +3,7 @@
 use gw_limits::{Accuracy, PoolSnapshot};
 use gw_types::{DeploymentName, TokenCount};
 
-use crate::{pinned::Pinned, state::State};
+use crate::{health::BreakerSnapshot, pinned::Pinned, state::State};
 
 /// Slots, queue, deployments and estimates, each read at once; not all of them at the same instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct GatewaySnapshot {
     pub accuracy: Accuracy,
 }
 
-/// How busy a deployment is.
+/// How busy a deployment is, and how well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentSnapshot {
     /// The deployment.
@@ -27,10 +27,13 @@ pub struct DeploymentSnapshot {
     pub limit: Option<u32>,
     /// Tokens in flight; `None`: not limited and not counted.
     pub tokens_in_flight: Option<TokenCount>,
+    /// Whether it is asked at all.
+    pub breaker: BreakerSnapshot,
 }
 
 impl GatewaySnapshot {
     pub(crate) fn read(state: &State, policy: &Pinned) -> Self {
+        let (now, utc) = (state.clock.now(), state.clock.utc());
         let deployment = |(index, target): (usize, &crate::Target)| {
             let held = policy.target_state(index);
             DeploymentSnapshot {
@@ -38,6 +41,7 @@ impl GatewaySnapshot {
                 in_use: held.slots.as_ref().map_or(0, |slots| slots.in_use()),
                 limit: held.slots.as_ref().and_then(|slots| slots.limit()),
                 tokens_in_flight: held.lane.tokens.as_ref().map(|tokens| tokens.in_use()),
+                breaker: held.breaker.snapshot(now, utc),
             }
         };
         Self {

@@ -7,7 +7,7 @@ use gw_limits::{Estimator, Limits};
 use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
-use crate::{budget::RetryBudgets, lanes::Lanes};
+use crate::{budget::RetryBudgets, health::Breakers, lanes::Lanes};
 
 /// What a gateway's state is made of.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ pub(crate) struct State {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) retries: RetryBudgets,
+    pub(crate) breakers: Breakers,
     pub(crate) lanes: Lanes,
     pub(crate) estimator: Estimator,
     pub(crate) strategies: StrategyState,
@@ -58,6 +59,7 @@ impl State {
             random: config.random,
             ids: config.ids,
             retries: RetryBudgets::default(),
+            breakers: Breakers::default(),
             lanes: Lanes::default(),
             estimator: Estimator::new(),
             strategies: StrategyState::default(),

@@ -101,6 +101,7 @@ fn sample_decision() -> DecisionRecord {
             deployment: name(DeploymentName::new("us")),
             reason: BoundedText::new("residency"),
         }],
+        last_resort: false,
         limiter: Some(LimiterVerdict {
             admitted: true,
             refused_by: vec![BoundedText::new("tokens_per_minute")],

@@ -162,6 +162,9 @@ pub struct DecisionRecord {
     /// Deployments of matching routes that may not answer, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusions: Vec<ExclusionRecord>,
+    /// Whether none of the candidates was available, and the chain is the one that recovers first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last_resort: bool,
     /// What the limiter said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limiter: Option<LimiterVerdict>,

@@ -17,6 +17,8 @@ pub(crate) struct Books {
     overrun: u128,
     /// Records that cost more than was reserved and do not say by how much.
     unexplained: u64,
+    /// Provider calls in all records.
+    attempts: u64,
     outcomes: BTreeMap<String, u64>,
 }
 
@@ -55,6 +57,7 @@ impl Books {
         self.recorded += u128::from(cost);
         self.overrun += u128::from(overrun);
         self.unexplained += u64::from(cost > whole(&record["reserved"]) + overrun);
+        self.attempts += u64::try_from(list(&record["attempts"]).count()).unwrap_or_default();
         let outcome = record["outcome"].as_str().unwrap_or_default().to_owned();
         *self.outcomes.entry(outcome).or_default() += 1;
     }
@@ -69,9 +72,13 @@ impl Books {
         self.overrun
     }
 
-    /// Returns everything that does not agree.
-    pub(crate) fn broken(&self) -> Vec<String> {
+    /// Returns everything that does not agree; the provider has seen so many calls.
+    pub(crate) fn broken(&self, calls: u64) -> Vec<String> {
         let mut broken = Vec::new();
+        // A call may break before the provider has read it, but none that it has read is without a record.
+        if calls > self.attempts {
+            broken.push(format!("{calls} calls at the provider, {} in the records", self.attempts));
+        }
         if self.budgets.is_empty() {
             broken.push("no budget was read".to_owned());
         }
@@ -105,6 +112,7 @@ impl fmt::Display for Books {
         writeln!(f, "overrun in the records {:>22} pico-USD", self.overrun)?;
         writeln!(f, "reserved at the end    {:>22} micro-USD", self.reserved_micros)?;
         writeln!(f, "slots in use at the end{:>22}", self.slots)?;
+        writeln!(f, "calls in the records   {:>22}", self.attempts)?;
         let records: u64 = self.outcomes.values().sum();
         write!(f, "records                {records:>22}:")?;
         self.outcomes.iter().try_for_each(|(outcome, count)| write!(f, " {count} {outcome}"))

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 const FAILS_ONE_IN: u64 = 5;
 /// One good answer in so many is longer than it was asked to be.
 const OVERRUNS_ONE_IN: u64 = 3;
-/// One client in so many leaves before its answer is whole.
-const LEAVES_ONE_IN: u64 = 10;
-/// The longest time that a client which leaves stays, in milliseconds: about as long as an answer takes.
-const STAYS_MS: u64 = 90;
+/// One client in so many does not wait for ever: for some of them the answer comes first, so that one in ten leaves.
+const LEAVES_ONE_IN: u64 = 8;
+/// The longest time that such a client stays, in milliseconds: one of two about as long as an idle gateway needs, the other
+/// about as long as a busy one does.
+const STAYS_MS: [u64; 2] = [90, 700];
 /// The longest time before an answer, in milliseconds.
 const THINKS_MS: u64 = 40;
 /// Milliseconds between two words of a stream.
@@ -35,7 +36,7 @@ pub(crate) fn body(number: u64) -> Value {
 /// Returns how long the client of a request stays, if it does not wait for its answer.
 pub(crate) fn leaves_after(number: u64) -> Option<Duration> {
     let leaves = of(number, 4, LEAVES_ONE_IN) == 0;
-    leaves.then(|| Duration::from_millis(mixed(number, 5) % STAYS_MS))
+    leaves.then(|| Duration::from_millis(mixed(number, 5) % STAYS_MS[of(number, 6, 2)]))
 }
 
 /// Returns what the provider does with a call: another thing at each deployment, so that a second call may help.

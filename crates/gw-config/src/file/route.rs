@@ -35,6 +35,7 @@ pub(crate) struct RouteEntry {
     pub(crate) allow_other_models: bool,
     pub(crate) cache: Option<CacheEntry>,
     pub(crate) default_max_output_tokens: Option<Located<TokenCount>>,
+    pub(crate) strict_translation: bool,
     pub(crate) max_attempts: NonZeroU32,
 }
 
@@ -76,6 +77,9 @@ const TTL_S_MAX: i64 = 31_536_000;
 const ON_UNAVAILABLE: [(&str, OnUnavailable); 2] =
     [("fail", OnUnavailable::Fail), ("fall-through", OnUnavailable::FallThrough)];
 
+/// What `translation` may say; the value is whether a loss is refused.
+const TRANSLATIONS: [(&str, bool); 2] = [("report", false), ("strict", true)];
+
 /// Reads every route.
 pub(super) fn read_all(root: &mut Section<'_>, names: &Names) -> Vec<Located<RouteEntry>> {
     let remedy = "[{ name = \"NAME\", deployments = [\"NAME\"] }]";
@@ -114,6 +118,7 @@ fn read(
     let allow_fallback = section.optional("allow_fallback").and_then(|node| node.flag());
     let allow_other_models = section.optional("allow_other_models").and_then(|node| node.flag());
     let cache = section.optional("cache").and_then(|node| cache(&node));
+    let strict = section.optional("translation").and_then(|node| node.choice("translation", &TRANSLATIONS));
     let bound = section.optional("default_max_output_tokens").and_then(|node| {
         let tokens = u64::try_from(node.whole(1..=1_000_000_000)?).ok()?;
         Some(Located::new(TokenCount::new(tokens), node.span()))
@@ -133,6 +138,7 @@ fn read(
         allow_other_models: allow_other_models.unwrap_or(false),
         cache,
         default_max_output_tokens: bound,
+        strict_translation: strict.unwrap_or_default(),
         max_attempts,
     })
 }

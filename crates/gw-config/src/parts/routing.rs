@@ -110,6 +110,7 @@ pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, Rout
     let policy = |route: &RouteEntry| RoutePolicy {
         cache: route.cache.as_ref().map(cache),
         default_max_output_tokens: route.default_max_output_tokens.map(|tokens| tokens.value),
+        strict_translation: route.strict_translation,
         max_attempts: route.max_attempts,
     };
     config.file.routes.iter().map(|route| (route.value.name.clone(), policy(&route.value))).collect()

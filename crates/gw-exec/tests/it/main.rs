@@ -6,6 +6,7 @@ mod attempts;
 mod books;
 mod cases;
 mod figures;
+mod health;
 mod lanes;
 mod provider;
 mod queue;

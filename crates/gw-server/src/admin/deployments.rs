@@ -1,5 +1,6 @@
-//! `/admin/v1/deployments`: what may answer, and how busy it is.
+//! `/admin/v1/deployments`: what may answer, how busy it is, and how well.
 
+use gw_exec::{BreakerSnapshot, DeploymentSnapshot};
 use gw_types::{
     Capability, Classification, Deployment, DeploymentName, GatewayError, ModelName, Pricing, ProviderName,
     Region,
@@ -7,7 +8,7 @@ use gw_types::{
 use serde::Serialize;
 
 use super::json;
-use crate::{answer::Answer, app::App};
+use crate::{answer::Answer, app::App, rfc3339};
 
 #[derive(Debug, Serialize)]
 struct Deployments {
@@ -23,6 +24,7 @@ struct Described {
     classification_ceiling: Classification,
     capabilities: Vec<Capability>,
     concurrency: Concurrency,
+    breaker: Breaker,
     price: &'static str,
 }
 
@@ -32,15 +34,27 @@ struct Concurrency {
     in_use: u32,
 }
 
-pub(super) fn list(app: &App) -> Result<Answer, GatewayError> {
-    let policy = app.gateway.policy();
-    let describe =
-        |deployment: &Deployment| describe(deployment, app.gateway.deployment_in_use(&deployment.name));
-    let deployments = policy.targets().iter().map(|target| describe(&target.deployment)).collect();
-    json(&Deployments { deployments })
+#[derive(Debug, Serialize)]
+struct Breaker {
+    state: &'static str,
+    consecutive_failures: u32,
+    open_until: Option<String>,
+    cooldown_until: Option<String>,
 }
 
-fn describe(deployment: &Deployment, in_use: u32) -> Described {
+pub(super) fn list(app: &App) -> Result<Answer, GatewayError> {
+    let policy = app.gateway.policy();
+    let busy = app.gateway.snapshot().deployments;
+    // A reload between the two readings may have taken one away.
+    let busy_of = |deployment: &Deployment| busy.iter().find(|one| one.name == deployment.name);
+    let described = policy.targets().iter().filter_map(|target| {
+        let deployment = &target.deployment;
+        Some(describe(deployment, busy_of(deployment)?))
+    });
+    json(&Deployments { deployments: described.collect() })
+}
+
+fn describe(deployment: &Deployment, busy: &DeploymentSnapshot) -> Described {
     Described {
         name: deployment.name.clone(),
         provider: deployment.provider.clone(),
@@ -48,11 +62,24 @@ fn describe(deployment: &Deployment, in_use: u32) -> Described {
         region: deployment.region.clone(),
         classification_ceiling: deployment.classification_ceiling,
         capabilities: deployment.capabilities.iter().collect(),
-        concurrency: Concurrency { limit: deployment.max_concurrency.map(std::num::NonZeroU32::get), in_use },
+        concurrency: Concurrency {
+            limit: deployment.max_concurrency.map(std::num::NonZeroU32::get),
+            in_use: busy.in_use,
+        },
+        breaker: breaker(&busy.breaker),
         price: match deployment.pricing {
             Pricing::PerToken(_) => "per_token",
             Pricing::Free => "free",
             Pricing::Unpriced => "unpriced",
         },
+    }
+}
+
+fn breaker(breaker: &BreakerSnapshot) -> Breaker {
+    Breaker {
+        state: breaker.state.as_str(),
+        consecutive_failures: breaker.consecutive_failures,
+        open_until: breaker.open_until.map(rfc3339::text),
+        cooldown_until: breaker.cooldown_until.map(rfc3339::text),
     }
 }

@@ -4,7 +4,7 @@ use gw_types::{CacheControl, StoredRecord};
 use serde_json::{Map, Value, json};
 
 /// What a serialised record leaves out: the object that holds it, the field, and its value.
-const LEFT_OUT: [(&[&str], &[&str], Left); 13] = [
+const LEFT_OUT: [(&[&str], &[&str], Left); 14] = [
     (
         &[],
         &[
@@ -26,6 +26,7 @@ const LEFT_OUT: [(&[&str], &[&str], Left); 13] = [
     (&["facts"], &["task_class", "requested_output", "output_bound", "user"], Left::Null),
     (&["decision"], &["limiter", "cache_key", "similarity_milli"], Left::Null),
     (&["decision"], &["exclusions", "draws"], Left::List),
+    (&["decision"], &["last_resort"], Left::False),
     (
         &["usage"],
         &[

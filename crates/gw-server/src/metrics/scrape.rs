@@ -1,8 +1,9 @@
 //! The page that a scrape reads, with the gauges of that moment.
 
+use gw_exec::BreakerState;
 use gw_types::Money;
 use prometheus_client::{
-    encoding::text,
+    encoding::{EncodeLabelSet, text},
     metrics::{family::Family, gauge::Gauge},
     registry::Registry,
 };
@@ -20,6 +21,13 @@ pub(super) struct Gauges {
     budget_spent: Family<TenantLabels, Gauge>,
     budget_reserved: Family<TenantLabels, Gauge>,
     slots: Family<TenantLabels, Gauge>,
+    breakers: Family<BreakerLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BreakerLabels {
+    deployment: Label,
+    state: &'static str,
 }
 
 impl Gauges {
@@ -47,6 +55,11 @@ impl Gauges {
             self.budget_reserved.clone(),
         );
         registry.register("tenant_slots_in_use", "Calls at once", self.slots.clone());
+        registry.register(
+            "breaker_state",
+            "1 for the state that the deployment's breaker is in",
+            self.breakers.clone(),
+        );
     }
 
     fn read(&self, app: &App) {
@@ -62,6 +75,21 @@ impl Gauges {
                 self.budget_limit.get_or_create(&labels).set(micros(budget.limit));
                 self.budget_spent.get_or_create(&labels).set(micros(budget.spent));
                 self.budget_reserved.get_or_create(&labels).set(micros(budget.reserved));
+            }
+        }
+        self.read_breakers(app);
+    }
+
+    fn read_breakers(&self, app: &App) {
+        // What a reload took away would go on showing its last state.
+        self.breakers.clear();
+        for deployment in app.gateway.snapshot().deployments {
+            for state in BreakerState::ALL {
+                let labels = BreakerLabels {
+                    deployment: Label::Deployment(deployment.name.clone()),
+                    state: state.as_str(),
+                };
+                self.breakers.get_or_create(&labels).set(i64::from(deployment.breaker.state == state));
             }
         }
     }

@@ -75,6 +75,9 @@ async fn deployments_are_described() {
     assert_eq!((&slow["price"], &slow["provider"]), (&json!("free"), &json!("slow")));
     assert!(slow["capabilities"].is_array() && slow["region"].is_string());
     assert!(slow["classification_ceiling"].is_string());
+    let well =
+        json!({"state": "closed", "consecutive_failures": 0, "open_until": null, "cooldown_until": null});
+    assert_eq!(slow["breaker"], well);
 }
 
 #[tokio::test]
@@ -88,6 +91,9 @@ async fn health_and_metrics_answer() {
     for line in [
         r#"gw_refusals_total{reason="unknown_path"} 1"#,
         r#"gw_budget_limit_micro_usd{tenant="acme"} 50000000"#,
+        r#"gw_breaker_state{deployment="slow",state="closed"} 1"#,
+        r#"gw_breaker_state{deployment="slow",state="open"} 0"#,
+        r#"gw_breaker_state{deployment="slow",state="half_open"} 0"#,
         "gw_ledger_has_place 1",
         "gw_draining 0",
         "# EOF",

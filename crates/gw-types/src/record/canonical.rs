@@ -101,7 +101,8 @@ fn write_attempt(attempt: &AttemptRecord, to: &mut JsonObject<'_>) {
 }
 
 fn write_decision(decision: &DecisionRecord, to: &mut JsonObject<'_>) {
-    let DecisionRecord { candidates, exclusions, limiter, draws, cache_key, similarity_milli } = decision;
+    let DecisionRecord { candidates, exclusions, last_resort, limiter, draws, cache_key, similarity_milli } =
+        decision;
     optional_text(to, key!("cache_key"), cache_key.as_ref());
     to.list(key!("candidates"), candidates, |to, candidate| to.name(candidate.as_str()));
     if !draws.is_empty() {
@@ -111,6 +112,9 @@ fn write_decision(decision: &DecisionRecord, to: &mut JsonObject<'_>) {
         to.list(key!("exclusions"), exclusions, |to, exclusion| {
             to.object(|to| write_exclusion(exclusion, to));
         });
+    }
+    if *last_resort {
+        to.truth(key!("last_resort"), true);
     }
     if let Some(LimiterVerdict { admitted, refused_by }) = limiter {
         to.nested(key!("limiter"), |to| {
@@ -280,7 +284,7 @@ mod tests {
         "cache":"miss","client_request_id":"order-17","config":"sha256:0f",
         "cost":340282366920938463463374607431768211455,
         "decision":{"cache_key":"b5bb","candidates":["ptu","eu"],"draws":[18446744073709551615,0],
-            "exclusions":[{"deployment":"us","reason":"not here","route":"r"}],
+            "exclusions":[{"deployment":"us","reason":"not here","route":"r"}],"last_resort":true,
             "limiter":{"admitted":true,"refused_by":["tokens per minute"]},"similarity_milli":970},
         "error":"stream_interrupted",
         "facts":{"audio":true,"cache_control":"only-if-cached","calibrated_input":1290,"choices":1,"classification":"restricted",
