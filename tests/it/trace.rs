@@ -107,7 +107,8 @@ async fn the_answer_of_the_fallback_is_found_under_the_key_of_the_primary() {
         ("ptu", "eu")
     );
     assert_eq!(hit.outcome, Outcome::Ok);
-    // `ptu` has its second step still to play: the hit called nobody.
+    // `ptu` has its second step still to play, once it has rested: the hit called nobody.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let other = house.ask(&traced().with("seed", 1)).await.unwrap();
     assert_eq!(said(&other.body), "of ptu");
 }
@@ -128,6 +129,8 @@ async fn costs_are_summed_in_a_sorted_and_reproducible_report() {
         house.ask(&traced()).await.unwrap();
         house.ask(&traced()).await.unwrap();
         house.ask(&Ask::of("retail", "anything", "three little words").with("max_tokens", 5)).await.unwrap();
+        // `ptu` asked for a rest of a second.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         house.tell(&traced().with("seed", 2)).await.unwrap();
         let records = house.records().await;
         let by_tenant = cost_by(&records, |record| record.tenant.to_string());

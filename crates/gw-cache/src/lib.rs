@@ -2,7 +2,8 @@
 //!
 //! The exact cache answers a request that was asked before, word for word; the semantic cache answers one that asks
 //! the same thing in nearly the same words. A tenant is part of every key's type, so no answer crosses from one to
-//! another. Only [`storable`] makes a [`Storable`], so only complete answers that may be kept get in.
+//! another. Equal requests in flight share one call ([`flight`]); whether a similar answer may be served is decided by a
+//! threshold or by a measured bound ([`verify`]). Only [`storable`] makes a [`Storable`], so only complete answers that may be kept get in.
 //!
 //! The crate calls no provider, reads no clock (the instant is an argument), starts no task and draws no random
 //! number: the same calls in the same order leave the same entries, on every machine.
@@ -59,8 +60,10 @@
 mod answer;
 mod canonical;
 mod embed;
+/// Replays labelled questions through the real semantic cache, and counts.
 pub mod evaluate;
 mod exact;
+/// Single-flight: equal requests in flight share one upstream call.
 pub mod flight;
 mod guard;
 mod invalidate;
@@ -70,6 +73,7 @@ mod models;
 mod policy;
 mod semantic;
 mod sync;
+/// Verified decisions: similar answers are served only while a measured bound on wrong ones holds.
 pub mod verify;
 mod write;
 

@@ -28,7 +28,7 @@ behaviour = "slow"
 
 [providers.demo-busy]
 kind = "scripted"
-script = ["429 retry-after=1"]
+script = ["429"]
 
 [deployments.demo-echo]
 provider = "demo-echo"

@@ -20,6 +20,7 @@ use crate::{
     flight::{Expected, Flight, stored},
     health::Moment,
     opening::Opened,
+    pinned::Pinned,
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
     reply::ReplyHead,
@@ -56,12 +57,12 @@ pub(crate) async fn serve(
     // taken here goes back on any refusal of gw's own up to step 7, because the guard is simply dropped.
     admission::admit(flight, request)?;
     // 4. Pure. The primary candidate must be known before the cache can be asked.
-    let selection = route(flight, request, &effective)?;
+    let (selection, home) = route(flight, request, &effective)?;
     let pinned = Arc::clone(&flight.policy);
     let (route_name, route) = pinned.route(selection.route.unwrap_or_default());
     let primary = flight.policy.target(selection.chain[0]).clone();
     // 5. After routing: the same words at another deployment are another answer.
-    let home = flight.policy.target(home(flight, &selection)).clone();
+    let home = flight.policy.target(home).clone();
     let lookup = look_up(flight, request, route.cache.as_ref(), &home, effective.classification).await;
     let write = match lookup {
         Lookup::Hit(answer, completion) => return Ok(hit(flight, answer, completion)),
@@ -210,12 +211,12 @@ fn record_request(
     });
 }
 
-/// Step 4.
+/// Step 4. Returns, beside the decision, the deployment whose words are remembered.
 fn route(
     flight: &mut Flight,
     request: &NormalizedRequest,
     effective: &Effective,
-) -> Result<Selection, GatewayError> {
+) -> Result<(Selection, usize), GatewayError> {
     let policy = Arc::clone(&flight.policy);
     let facts = &request.facts;
     let tenant = flight.record().tenant.clone();
@@ -280,8 +281,9 @@ fn route(
     record.decision.candidates =
         selection.chain.iter().map(|index| policy.target(*index).deployment.name.clone()).collect();
     record.route = Some(policy.route(index).0.clone());
-    record.primary = record.decision.candidates.first().cloned();
-    Ok(selection)
+    let home = home(&policy, &selection);
+    record.primary = Some(policy.target(home).deployment.name.clone());
+    Ok((selection, home))
 }
 
 /// Says why nobody may answer, where that is one thing that the operator can change.
@@ -326,15 +328,15 @@ fn select(
 
 /// Returns whose words are remembered: the deployment that would be the primary if all were well. An ill one keeps its
 /// place, so that what it has answered is found while it is ill, and what others answer for it when it is well again.
-fn home(flight: &Flight, selection: &Selection) -> usize {
+fn home(policy: &Pinned, selection: &Selection) -> usize {
     let primary = selection.chain[0];
-    let route = selection.route.and_then(|route| flight.policy.router().route(route));
+    let route = selection.route.and_then(|route| policy.router().route(route));
     let Some(route) = route.filter(|route| route.strategy == Strategy::Ordered) else { return primary };
     let ill = selection.exclusions.iter().filter(|exclusion| {
         exclusion.reason == ExclusionReason::Unavailable && Some(exclusion.route) == selection.route
     });
     let place = |deployment: &usize| {
-        let name = &flight.policy.target(*deployment).deployment.name;
+        let name = &policy.target(*deployment).deployment.name;
         route.deployments.iter().position(|one| one == name)
     };
     ill.map(|exclusion| exclusion.deployment).chain([primary]).min_by_key(place).unwrap_or(primary)

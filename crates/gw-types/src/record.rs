@@ -44,7 +44,7 @@ pub struct AccountingRecord {
     /// The route that was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteName>,
-    /// The first candidate.
+    /// The first candidate, as long as all are well: an ill one keeps its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<DeploymentName>,
     /// The deployment that answered (for a cache hit: the one that gave the stored answer).

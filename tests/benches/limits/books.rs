@@ -106,7 +106,7 @@ impl Books {
 impl fmt::Display for Books {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, limit, spent) in &self.budgets {
-            writeln!(f, "{name:<22} spent {:>16} of limit {:>16} pico-USD", spent, limit)?;
+            writeln!(f, "{name:<22} {spent:>22} pico-USD spent, limit {limit}")?;
         }
         writeln!(f, "sum of the records     {:>22} pico-USD", self.recorded)?;
         writeln!(f, "overrun in the records {:>22} pico-USD", self.overrun)?;

@@ -74,7 +74,7 @@ pub(crate) async fn run(address: String, seen: Arc<Seen>) {
             Some(Some(status)) => {
                 connection = Some(stream);
                 seen.count(status);
-                if status == 429 {
+                if matches!(status, 429 | 503) {
                     tokio::time::sleep(AFTER_REFUSAL).await;
                 }
             }

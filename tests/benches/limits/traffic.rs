@@ -47,7 +47,7 @@ pub(crate) fn answer(call: &SeenCall) -> Fault {
     let place = if body["model"] == "first-model" { 10 } else { 20 };
     let seed = mixed(number, place);
     let bound = body["max_tokens"].as_u64().unwrap_or(UNBOUNDED);
-    let words = if seed % OVERRUNS_ONE_IN == 0 { bound * 3 } else { 1 + (seed >> 8) % bound };
+    let words = if seed.is_multiple_of(OVERRUNS_ONE_IN) { bound * 3 } else { 1 + (seed >> 8) % bound };
     let mut chat = ok("word ".repeat(usize::try_from(words).unwrap_or_default()).trim_end());
     chat.input_tokens = 10 + (seed >> 16) % 30;
     chat.pause_ms = WORD_MS;

@@ -27,7 +27,7 @@ async fn a_claude_client_talks_to_an_openai_deployment_and_hears_what_was_lost()
     assert_eq!((&said["stop_reason"], &said["usage"]["output_tokens"]), (&json!("end_turn"), &json!(3)));
     assert_eq!((answer.header("x-gw-loss"), answer.header("x-gw-attempts")), ("1", "1"));
     assert_eq!(answer.header("request-id"), answer.header("x-request-id"));
-    let record = gw.settled(answer.header("x-request-id")).await;
+    let record = &gw.records(1).await[0];
     assert_eq!((&record["loss"], &record["facts"]["operation"]), (&json!(["top_k"]), &json!("messages")));
     let sent: Value = serde_json::from_slice(&provider.calls()[0].body).unwrap();
     assert_eq!(sent["messages"], json!([{"role": "user", "content": "hello"}]));

@@ -24,11 +24,15 @@ async fn a_429_falls_over_to_the_next_deployment() {
     assert_eq!(answer.header("x-gw-attempts"), "2");
     let mut body = chat("m", "hello");
     body["stream"] = true.into();
+    // The first one rests for as long as it asked for.
     let stream = gw.chat("a", &body).stream().await;
-    assert_eq!(stream.header("x-gw-attempts"), "2");
+    assert_eq!(stream.header("x-gw-attempts"), "1");
     assert_eq!(Events::read(&stream.rest().await).text(), "of the second");
-    assert_eq!((one.calls().len(), two.calls().len()), (2, 2));
-    let record = &gw.records(2).await[0];
+    assert_eq!((one.calls().len(), two.calls().len()), (1, 2));
+    let records = gw.records(2).await;
+    let out = serde_json::json!([{"route": "m", "deployment": "one", "reason": "cooldown"}]);
+    assert_eq!(records[1]["decision"]["exclusions"], out);
+    let record = &records[0];
     let attempts = record["attempts"].as_array().unwrap();
     assert_eq!(
         (attempts[0]["deployment"].as_str(), attempts[0]["status"].as_u64()),

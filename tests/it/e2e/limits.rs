@@ -78,4 +78,7 @@ async fn a_hard_budget_holds_under_load_and_the_records_add_up_to_it() {
         assert!(books.count(outcome) > 0, "none {outcome}:\n{books}");
     }
     assert!(books.overrun() > 0, "{books}");
+    // One pico-USD more in the records would not go unseen: in both budgets, and as more than was reserved.
+    books.enter(&serde_json::json!({"outcome": "ok", "cost": 1}));
+    assert_eq!(books.broken(calls).len(), 3, "{:?}", books.broken(calls));
 }

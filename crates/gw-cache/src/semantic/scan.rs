@@ -61,15 +61,17 @@ fn scan_avx2(query: &Query<'_>, rows: &[i8], scales: &[Scale], found: &mut Vec<C
 fn scan_rows(query: &Query<'_>, rows: &[i8], scales: &[Scale], found: &mut Vec<Candidate>) {
     let dimensions = query.codes.len();
     let count = scales.len().min(rows.len() / dimensions);
-    let mut bounds = [0.0; BLOCK_ROWS];
+    let (mut sums, mut bounds) = ([0; BLOCK_ROWS], [0.0; BLOCK_ROWS]);
     let mut first = 0;
     while first < count {
         let block = BLOCK_ROWS.min(count - first);
         let mut reaches = false;
         for at in 0..block {
-            let row = first + at;
-            let sum = product(query.codes, &rows[row * dimensions..(row + 1) * dimensions]);
-            bounds[at] = query.scale.cosine_max(scales[row], sum);
+            let start = (first + at) * dimensions;
+            sums[at] = product(query.codes, &rows[start..start + dimensions]);
+        }
+        for at in 0..block {
+            bounds[at] = query.scale.cosine_max(scales[first + at], sums[at]);
             reaches |= bounds[at] >= query.floor;
         }
         // Most blocks are passed over whole.

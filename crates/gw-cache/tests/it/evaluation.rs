@@ -9,7 +9,7 @@ use gw_cache::{
 };
 use gw_types::SeededRandom;
 
-use crate::support::ready;
+use crate::support::{must_run, ready, report_skip};
 
 /// Returns the rows of a file, the first so many; none where the folder is absent, which is reported.
 fn rows(file: &str, rows_max: usize) -> Option<Dataset> {
@@ -21,10 +21,8 @@ fn rows(file: &str, rows_max: usize) -> Option<Dataset> {
             Some(data)
         }
         Err(_) => {
-            #[expect(clippy::disallowed_methods, reason = "where CI=true the pairs must be there")]
-            let must_run = std::env::var("CI").is_ok_and(|value| value == "true");
-            assert!(!must_run, "the labelled pairs are absent");
-            eprintln!("skipped: the labelled pairs are absent");
+            assert!(!must_run(), "the labelled pairs are absent");
+            report_skip("the labelled pairs");
             None
         }
     }

@@ -6,7 +6,7 @@ use gw_cache::{CacheKey, KeyParts};
 use gw_types::Operation;
 use serde_json::{Map, Value, json};
 
-use crate::support::Names;
+use crate::support::{Names, must_run, report_skip};
 
 /// How deep a sample of a schema goes.
 const DEPTH_MAX: u32 = 4;
@@ -37,10 +37,8 @@ fn schemas(file: &str) -> Option<Value> {
     match std::fs::read_to_string(path) {
         Ok(text) => Some(serde_json::from_str::<Value>(&text).unwrap()["components"]["schemas"].clone()),
         Err(_) => {
-            #[expect(clippy::disallowed_methods, reason = "where CI=true the descriptions must be there")]
-            let must_run = std::env::var("CI").is_ok_and(|value| value == "true");
-            assert!(!must_run, "the API descriptions are absent");
-            eprintln!("skipped: the API descriptions are absent");
+            assert!(!must_run(), "the API descriptions are absent");
+            report_skip("the API descriptions");
             None
         }
     }

@@ -157,3 +157,17 @@ pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
         Poll::Pending => panic!("the future waits"),
     }
 }
+
+/// Where the whole test run must be complete, an absent folder is a failure.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test may not skip itself in CI, and only the environment says so"
+)]
+pub(crate) fn must_run() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
+pub(crate) fn report_skip(what: &str) {
+    println!("skipped: {what} are absent");
+}

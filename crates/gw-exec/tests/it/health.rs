@@ -147,7 +147,8 @@ async fn a_primary_that_failed_five_times_is_left_alone_and_comes_back_by_one_pr
     assert_eq!(ward.ask().await, [0, 1]);
     let record = ward.last_record();
     assert_eq!((reasons(&record), record.decision.last_resort), (vec![("ptu", "breaker_open")], false));
-    assert_eq!(record.primary.unwrap().as_str(), "eu");
+    assert_eq!(record.decision.candidates.iter().map(|one| one.as_str()).collect::<Vec<_>>(), ["eu"]);
+    assert_eq!(record.primary.unwrap().as_str(), "ptu");
     // Ill when its period is over: one probe, which falls over, and it is left alone for longer.
     pass(30).await;
     assert_eq!(ward.breaker(0).state, BreakerState::HalfOpen);

@@ -61,8 +61,9 @@ async fn a_failover_shows_in_the_attempts() {
 
 #[tokio::test]
 async fn spent_attempts_tell_the_client_not_to_try_again() {
-    let running = start(CONFIG).await;
     for body in [ask("down"), ask_stream("down")] {
+        // A second request would find both of them resting, and ask only one.
+        let running = start(CONFIG).await;
         let reply = running.chat(&body).await;
         assert_eq!((reply.status, &*reply.error_type()), (429, "rate_limit_error"));
         assert_eq!(reply.header("content-type"), Some("application/json"));
