@@ -1,17 +1,17 @@
 //! Single-flight: equal requests in flight share one upstream call.
 //!
-//! Who comes first leads: it gets the [`Upstream`] of a flight, to drive the call with, and a [`Participant`]. Who comes
-//! with an equal key gets a [`Participant`] alone. What the upstream pushes is kept in a bounded buffer, which each
+//! Who comes first leads: it gets the `Upstream` of a flight, to drive the call with, and a `Participant`. Who comes
+//! with an equal key gets a `Participant` alone. What the upstream pushes is kept in a bounded buffer, which each
 //! participant reads with a cursor of its own, from the beginning.
 //!
 //! - The call belongs to the flight and not to the leader: the leader may leave, and the others go on. When the last
 //!   participant has left, the upstream is told to stop; who joins before it has stopped takes it over.
 //! - The upstream waits for the fastest participant and never for a slow one: who falls behind by more than the buffer
-//!   holds is dropped with [`Next::TooSlow`].
+//!   holds is dropped with `Next::TooSlow`.
 //! - A failed call is an answer to its leader, and to those that have sent content of it. All others are told
-//!   [`Next::Again`] and join anew; one of them leads the next call.
+//!   `Next::Again` and join anew; one of them leads the next call.
 //! - There is never more than one upstream for a key. A flight whose buffer no longer holds the beginning cannot be
-//!   followed: who comes then waits for its end, and is told [`Next::Again`].
+//!   followed: who comes then waits for its end, and is told `Next::Again`.
 //!
 //! Admission, deadlines and money are the callers' own: a participant is a future that may be dropped at any point.
 //! No runtime is needed: whoever polls is woken.

@@ -2,9 +2,9 @@
 //!
 //! A threshold on similarity says nothing of how often a hit is wrong. Here every would-be hit is first only judged
 //! (shadow: the model answers, and somebody says whether the stored answer would have been right). From the labels a
-//! [`Verifier`] learns a score and finds the lowest threshold for which the share of wrong answers among hits is below
+//! `Verifier` learns a score and finds the lowest threshold for which the share of wrong answers among hits is below
 //! the target with the confidence that was asked for; then it serves above it, and goes on sending a share of the
-//! would-be hits to the model, so that the labels stay fresh and a change is noticed. [`EntryVerifier`] is the other
+//! would-be hits to the model, so that the labels stay fresh and a change is noticed. `EntryVerifier` is the other
 //! policy: one decision an entry, which bounds wrong answers among ALL requests; see there why that is less.
 //!
 //! Both are pure: no clock, no chance of their own. The same calls give the same decisions.

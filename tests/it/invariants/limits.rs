@@ -20,7 +20,7 @@ fn counting() -> Toml {
 #[tokio::test(start_paused = true)]
 async fn i04_a_refusal_by_one_limit_consumes_nothing_of_the_others() {
     let toml = counting()
-        .tenant("a", "requests_per_minute = 10\ntokens_per_minute = 1_000\nmax_concurrency = 1\nbudget = { limit_micros = 100, window = \"day\" }")
+        .tenant("a", "requests_per_minute = 10\ntokens_per_minute = 10_000\nmax_concurrency = 1\nbudget = { limit_micros = 100, window = \"day\" }")
         .tenant("b", "");
     let house = House::new(&toml).await;
     let full = house.snapshot("a");
@@ -28,7 +28,7 @@ async fn i04_a_refusal_by_one_limit_consumes_nothing_of_the_others() {
     let image = serde_json::json!([{"type": "image_url", "image_url": {"url": "https://a.example/i.png"}}]);
     let seen = serde_json::json!([{"role": "user", "content": image}]);
     for (refused, kind, by) in [
-        (ask.clone().with("max_tokens", 2_000), ErrorKind::RateLimited, "tenant:a.tokens_per_minute"),
+        (ask.clone().with("max_tokens", 20_000), ErrorKind::RateLimited, "tenant:a.tokens_per_minute"),
         (ask.clone().with("max_tokens", 101), ErrorKind::QuotaExceeded, "tenant:a.budget"),
         (ask.clone().with("model", "nobody-knows"), ErrorKind::UnknownModel, ""),
         (ask.clone().with("messages", seen), ErrorKind::NoRouteAvailable, ""),
