@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::{
     history::{History, slot_of},
-    machine::{Access, Bar, Event, Machine, Phase},
+    machine::{Access, Bar, Event, FAILURES_MIN, Machine, Phase},
 };
 
 /// A bit of the gate: a decision must look at the machine.
@@ -249,10 +249,14 @@ impl Ticket {
         if breaker.epoch() != self.epoch {
             return;
         }
-        inner.history.failed();
+        // What fails while it is left alone says nothing about how often it fails when it is well.
+        if matches!(inner.machine.phase(), Phase::Closed { .. }) {
+            inner.history.failed();
+        }
         self.give_probe_back(&mut inner);
         let unusual = inner.history.is_unusual();
-        breaker.apply(&mut inner, Event::Failed { unusual }, now, random);
+        let run = inner.history.run_of_note(FAILURES_MIN, inner.machine.failures() + 1);
+        breaker.apply(&mut inner, Event::Failed { unusual, run }, now, random);
     }
 
     /// Rests where the provider says for how long. A 429 without that says nothing about when to ask again.

@@ -14,6 +14,10 @@ const RECENT: u64 = 2;
 const CALLS_MIN: u64 = 20;
 /// The square of the standard score that a difference must pass: 3, which chance alone passes once in 741 times.
 const SCORE_SQUARED: u128 = 9;
+/// How seldom chance alone may bring a run of failures: once in so many calls.
+const RUN_CALLS: u64 = 10_000_000;
+/// The longest run that is asked for: what fails more often than seven times in ten is judged by its share.
+const RUN_LONGEST: u32 = 50;
 /// Calls that are told apart; of more the proportion is kept. Keeps the test's products within 128 bits.
 const CALLS_MAX: u64 = 1 << 24;
 
@@ -65,6 +69,27 @@ impl History {
         for back in 0..RECENT.min(self.at + 1) {
             *self.slot(self.at - back) = Slot::default();
         }
+    }
+
+    /// Returns how many failures in a row are more than chance: at least `least`, and more where the deployment often
+    /// fails, since busy deployments that fail one call in five see five in a row all the time.
+    ///
+    /// `running` failures of the run so far are no part of what is usual. Without a past it is `least`.
+    pub(crate) fn run_of_note(&self, least: u32, running: u32) -> u32 {
+        let sum = |of: fn(&Slot) -> u32| self.slots.iter().map(|slot| u64::from(of(slot))).sum::<u64>();
+        let failed = sum(|slot| slot.failed).saturating_sub(running.into());
+        let calls = failed + sum(|slot| slot.worked);
+        if calls < CALLS_MIN {
+            return least;
+        }
+        let (failed, calls) = scaled((failed, calls));
+        // The chance of the run, in parts of 2^64; each further failure multiplies it.
+        let (mut chance, mut length) = (1_u128 << 64, 0);
+        while length < RUN_LONGEST && chance * u128::from(RUN_CALLS) > 1 << 64 {
+            chance = chance * failed / calls;
+            length += 1;
+        }
+        length.max(least)
     }
 
     /// Returns whether at least half of the latest calls failed, and far more than before in the last hour: a
@@ -150,6 +175,29 @@ mod tests {
         check(0, (0, 0), (50, 50), false);
         check(1, (0, 19), (50, 50), false);
         check(1, (0, 20), (50, 50), true);
+    }
+
+    #[track_caller]
+    fn run(past: (u32, u32), running: u32, expected: u32) {
+        let mut history = history(1, past, (0, 0));
+        (0..running).for_each(|_| history.failed());
+        assert_eq!(history.run_of_note(5, running), expected, "{past:?}");
+    }
+
+    #[test]
+    fn a_run_is_of_note_where_chance_would_not_bring_it() {
+        run((0, 1_000), 5, 5);
+        run((3, 97), 5, 5);
+        run((20, 80), 5, 11);
+        run((20, 80), 11, 11);
+        run((50, 50), 5, 24);
+        run((95, 5), 5, super::RUN_LONGEST);
+    }
+
+    #[test]
+    fn a_run_without_a_past_is_of_note_at_once() {
+        run((0, 0), 5, 5);
+        run((10, 9), 5, 5);
     }
 
     #[test]

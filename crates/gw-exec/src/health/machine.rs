@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use gw_types::{MonoTime, Random};
 
-/// Failures in a row after which a deployment is left alone, as in Envoy's outlier detection.
-pub(crate) const FAILURES_MAX: u32 = 5;
+/// Failures in a row after which a deployment is left alone, as in Envoy's outlier detection; one that often fails is
+/// given more.
+pub(crate) const FAILURES_MIN: u32 = 5;
 /// Answers after which a deployment that was left alone is trusted again.
 pub(crate) const SUCCESSES_MIN: u32 = 3;
 /// How long it is left alone the first time; the n-th time in a row it is n times as long (gRPC proposal A50).
@@ -39,8 +40,9 @@ pub(crate) enum Event {
     Probed,
     /// The deployment has answered.
     Succeeded,
-    /// The deployment has failed; `unusual`: it fails far more often than it used to.
-    Failed { unusual: bool },
+    /// The deployment has failed; `unusual`: it fails far more often than it used to; `run`: how many failures in a row
+    /// are more than chance there.
+    Failed { unusual: bool, run: u32 },
 }
 
 /// What a request finds.
@@ -124,9 +126,7 @@ impl Machine {
         };
         self.phase = match (self.phase, event) {
             // ## Closed => Closed | Open
-            (Phase::Closed { since }, Event::Failed { unusual })
-                if unusual || self.failures >= FAILURES_MAX =>
-            {
+            (Phase::Closed { since }, Event::Failed { unusual, run }) if unusual || self.failures >= run => {
                 let is_relapse = since.is_some_and(|since| now.saturating_since(since) < OPEN_MAX);
                 self.openings = if is_relapse { self.openings.saturating_add(1) } else { 1 };
                 self.opened(now, random)

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use gw_types::{MonoTime, Random, SeededRandom};
 
-use super::{Access, Bar, COOLDOWN_MAX, Event, Machine, OPEN_BASE, OPEN_MAX, Phase, RETURN};
+use super::{Access, Bar, COOLDOWN_MAX, Event, FAILURES_MIN, Machine, OPEN_BASE, OPEN_MAX, Phase, RETURN};
 
 const SUCCEEDED: Event = Event::Succeeded;
-const FAILED: Event = Event::Failed { unusual: false };
-const UNUSUAL: Event = Event::Failed { unusual: true };
+const FAILED: Event = Event::Failed { unusual: false, run: FAILURES_MIN };
+const UNUSUAL: Event = Event::Failed { unusual: true, run: FAILURES_MIN };
 
 /// Chance that shortens nothing.
 #[derive(Debug)]
