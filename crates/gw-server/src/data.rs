@@ -50,10 +50,7 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
         return not_taken(app, &path);
     }
     match path {
-        // Boxed, because a future of many kilobytes would be copied by every layer that hands it on.
-        DataPath::Operation(operation) => {
-            Box::pin(operation::answer(line, &identity, operation, request)).await
-        }
+        DataPath::Operation(operation) => operation::answer(line, &identity, operation, request).await,
         DataPath::Models => models::list(app, &identity, models::dialect(request.headers())),
         DataPath::Model(id) => models::one(app, &identity, &id, models::dialect(request.headers())),
         DataPath::Root | DataPath::Unknown => not_taken(app, &DataPath::Unknown),

@@ -36,7 +36,6 @@ mod paths;
 mod refusal;
 mod reloads;
 mod retry;
-mod rfc3339;
 mod server;
 mod service;
 mod stamp;

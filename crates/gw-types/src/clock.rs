@@ -1,5 +1,7 @@
 //! Time comes in through a seam: monotonic for deadlines, wall for records and calendar windows.
 
+mod rfc3339;
+
 use std::{
     collections::BTreeMap,
     future::Future,

@@ -81,6 +81,12 @@ fn header<'a>(request: &'a str, name: &str) -> Option<&'a str> {
     request.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
+/// Returns the credentials that a provider was shown, in order.
+fn shown(server: &Server) -> Vec<String> {
+    let requests = server.requests();
+    requests.iter().map(|request| header(request, "authorization").unwrap().to_owned()).collect()
+}
+
 #[tokio::test]
 async fn a_service_accounts_token_is_fetched_once_and_renewed_before_its_end() {
     let tokens = token_server().await;
@@ -92,12 +98,7 @@ async fn a_service_accounts_token_is_fetched_once_and_renewed_before_its_end() {
     }
     signed.clock.advance(Duration::from_secs(3_600 - 299));
     signed.call().await.unwrap();
-    let shown: Vec<_> = server
-        .requests()
-        .iter()
-        .map(|request| header(request, "authorization").unwrap().to_owned())
-        .collect();
-    assert_eq!(shown, ["Bearer token-1", "Bearer token-1", "Bearer token-1", "Bearer token-2"]);
+    assert_eq!(shown(&server), ["Bearer token-1", "Bearer token-1", "Bearer token-1", "Bearer token-2"]);
     let line = "POST /v1/projects/proj/locations/us-east5/publishers/anthropic/models/claude-x@1:rawPredict HTTP/1.1";
     assert!(server.requests().iter().all(|request| request.starts_with(line)));
 
@@ -140,12 +141,7 @@ async fn a_token_that_is_refused_is_fetched_anew() {
     signed.clock.advance(Duration::from_secs(30));
     signed.call().await.unwrap_err();
     signed.call().await.unwrap();
-    let shown: Vec<_> = server
-        .requests()
-        .iter()
-        .map(|request| header(request, "authorization").unwrap().to_owned())
-        .collect();
-    assert_eq!(shown, ["Bearer token-1", "Bearer token-1", "Bearer token-1", "Bearer token-2"]);
+    assert_eq!(shown(&server), ["Bearer token-1", "Bearer token-1", "Bearer token-1", "Bearer token-2"]);
 }
 
 #[tokio::test]

@@ -3,12 +3,12 @@
 use gw_exec::{BreakerSnapshot, DeploymentSnapshot};
 use gw_types::{
     Capability, Classification, Deployment, DeploymentName, GatewayError, ModelName, Pricing, ProviderName,
-    Region,
+    Region, UtcTime,
 };
 use serde::Serialize;
 
 use super::json;
-use crate::{answer::Answer, app::App, rfc3339};
+use crate::{answer::Answer, app::App};
 
 #[derive(Debug, Serialize)]
 struct Deployments {
@@ -79,7 +79,7 @@ fn breaker(breaker: &BreakerSnapshot) -> Breaker {
     Breaker {
         state: breaker.state.as_str(),
         consecutive_failures: breaker.consecutive_failures,
-        open_until: breaker.open_until.map(rfc3339::text),
-        cooldown_until: breaker.cooldown_until.map(rfc3339::text),
+        open_until: breaker.open_until.map(UtcTime::to_rfc3339),
+        cooldown_until: breaker.cooldown_until.map(UtcTime::to_rfc3339),
     }
 }

@@ -7,7 +7,7 @@ use gw_types::{GatewayError, Money, TenantId};
 use serde::Serialize;
 
 use super::json;
-use crate::{answer::Answer, app::App, rfc3339};
+use crate::{answer::Answer, app::App};
 
 #[derive(Debug, Serialize)]
 struct Tenants {
@@ -123,7 +123,7 @@ fn budget(budget: &QuotaSnapshot) -> Budget {
         spent_micros: budget.spent.micros_rounded_up(),
         spent_pico: budget.spent,
         reserved_micros: budget.reserved.micros_rounded_up(),
-        resets_at: rfc3339::text(budget.resets_at),
+        resets_at: budget.resets_at.to_rfc3339(),
     }
 }
 

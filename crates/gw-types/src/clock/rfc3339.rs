@@ -1,15 +1,17 @@
-//! Instants as text.
+//! Instants of wall time as text.
 
-use gw_types::UtcTime;
+use super::UtcTime;
 
-/// Returns an instant as RFC 3339 has it, in UTC and whole seconds, rounded down: `2026-11-29T00:00:00Z`.
-///
-/// The calendar is the proleptic Gregorian one, computed from days as in Howard Hinnant's `civil_from_days`.
-pub(crate) fn text(at: UtcTime) -> String {
-    let (days, second) = (at.seconds().div_euclid(86_400), at.seconds().rem_euclid(86_400));
-    let (year, month, day) = civil_from_days(days);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+impl UtcTime {
+    /// Returns the instant as RFC 3339 has it, in UTC and whole seconds, rounded down: `2026-11-29T00:00:00Z`.
+    ///
+    /// The calendar is the proleptic Gregorian one, computed from days as in Howard Hinnant's `civil_from_days`.
+    pub fn to_rfc3339(self) -> String {
+        let (days, second) = (self.seconds().div_euclid(86_400), self.seconds().rem_euclid(86_400));
+        let (year, month, day) = civil_from_days(days);
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
 }
 
 /// Returns year, month and day of the day so many days after 1970-01-01. An era has 400 years, which begin in March.
@@ -27,10 +29,10 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use gw_types::UtcTime;
+    use super::UtcTime;
 
     fn check(seconds: i64, expected: &str) {
-        assert_eq!(super::text(UtcTime::from_micros(seconds * 1_000_000)), expected);
+        assert_eq!(UtcTime::from_micros(seconds * 1_000_000).to_rfc3339(), expected);
     }
 
     #[test]
@@ -38,6 +40,7 @@ mod tests {
         check(0, "1970-01-01T00:00:00Z");
         check(-1, "1969-12-31T23:59:59Z");
         check(951_782_400, "2000-02-29T00:00:00Z");
+        check(951_827_696, "2000-02-29T12:34:56Z");
         check(1_709_164_800, "2024-02-29T00:00:00Z");
         check(1_893_456_000, "2030-01-01T00:00:00Z");
         check(1_798_761_599, "2026-12-31T23:59:59Z");
@@ -46,6 +49,6 @@ mod tests {
 
     #[test]
     fn parts_of_a_second_are_cut() {
-        assert_eq!(super::text(UtcTime::from_micros(1_999_999)), "1970-01-01T00:00:01Z");
+        assert_eq!(UtcTime::from_micros(1_999_999).to_rfc3339(), "1970-01-01T00:00:01Z");
     }
 }
