@@ -33,7 +33,10 @@ fn model(json: &mut Writer, name: &ModelName, created: i64) {
         json.member_string("type", "model");
         json.member_string("id", name.as_str());
         json.member_string("display_name", name.as_str());
-        json.member_string("created_at", &UtcTime::from_micros(created.saturating_mul(1_000_000)).to_rfc3339());
+        json.member_string(
+            "created_at",
+            &UtcTime::from_micros(created.saturating_mul(1_000_000)).to_rfc3339(),
+        );
         json.member_string("lifecycle", "active");
     });
 }
