@@ -2,6 +2,7 @@
 
 mod admin;
 mod answers;
+mod audit;
 mod cancel;
 mod commands;
 mod dialects;

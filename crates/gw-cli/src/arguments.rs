@@ -4,6 +4,13 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod ledger;
+
+pub(crate) use self::ledger::{
+    ExportAs, ExportOptions, LedgerCommand, LedgerOptions, PeriodOptions, ReceiptOptions, ReportOptions,
+    RetainOptions, VerifyOptions,
+};
+
 /// A model gateway: policy checked before traffic, hard budgets, one deadline, evidence without content.
 #[derive(Debug, Parser)]
 #[command(name = "gw", version, disable_help_subcommand = true)]
@@ -24,6 +31,11 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Shows a plain answer, a stream, a failover and a refusal, against a fake provider in the same process.
     Demo,
+    /// Checks, exports, adds up and prunes the records.
+    Ledger {
+        #[command(subcommand)]
+        command: LedgerCommand,
+    },
     /// Makes keys.
     Keys {
         #[command(subcommand)]

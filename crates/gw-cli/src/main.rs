@@ -7,10 +7,12 @@ mod check;
 mod demo;
 mod explain;
 mod keys;
+mod ledger;
 mod log;
 mod models;
 mod output;
 mod serve;
+mod times;
 mod wire;
 
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         Command::Explain(options) => explain::run(options),
         Command::Models(options) => models::run(options),
         Command::Demo => demo::run(),
+        Command::Ledger { command } => ledger::run(command),
         Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),
     };
     match result {

@@ -226,7 +226,11 @@ fn open_ledger(config: &Config) -> Result<Arc<dyn Ledger>, Diagnostics> {
         let message = format!("the folder `{}` cannot be made: {}", folder.display(), error.kind());
         return Err(refuse(message, "set `XDG_STATE_HOME` to a folder that can be written"));
     }
-    match SqliteLedger::open(&path, sqlite(config)) {
+    let opened = match config.checkpoint_key() {
+        Some(key) => SqliteLedger::open_signed(&path, sqlite(config), key),
+        None => SqliteLedger::open(&path, sqlite(config)),
+    };
+    match opened {
         Ok(ledger) => Ok(ledger),
         Err(error) => {
             let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));

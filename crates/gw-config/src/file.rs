@@ -160,7 +160,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let organisations = scopes::organisations(&mut section, &names);
     let models = scopes::models(&mut section);
     let limits = scopes::whole(&mut section);
-    let ledger = ledger::read(section.optional("ledger"));
+    let ledger = ledger::read(section.optional("ledger"), outside);
     section.unavailable("cluster");
     section.finish();
     if callers == Callers::WithKey {

@@ -60,6 +60,10 @@ mod source;
 pub mod variables;
 
 pub use gw_adapters::TransportSnapshot;
+pub use gw_stores::{
+    BrokenReceipt, ChainFault, CheckpointSigner, Expected, ExportError, ExportFormat, GroupBy, LedgerFile,
+    Period, RecordReceipt, ReportRow, Retained, StoreError, Sums, Verified,
+};
 
 pub use self::{
     built_in::BuiltIn,
@@ -70,6 +74,7 @@ pub use self::{
     diagnostics::{Diagnostic, Diagnostics, Severity},
     environment::{Environment, FixedEnvironment, SystemEnvironment},
     keys::{NewKey, NoEntropy},
+    record::{LedgerSource, NewCheckpointKey},
     reload::{Compiled, Fingerprint, Reloaded, Reloader, Watch},
     report::{BodyFacts, Explained, PolicyChanges, Question, ServedTable},
     server_settings::{AdminKeys, ServerSettings},

@@ -1,31 +1,144 @@
-//! One record of the configuration's ledger, for `gw explain`.
+//! The ledger of a configuration as an auditor uses it: read beside a gateway that may be writing to it.
 
-use gw_stores::LedgerFile;
-use gw_types::{AccountingRecord, RequestId};
+use std::path::{Path, PathBuf};
 
-use crate::{Config, Diagnostics, file::Store, parts};
+use gw_stores::{CheckpointKey, CheckpointSigner, LedgerFile, Retained, StoreError};
+use gw_types::{AccountingRecord, RequestId, Secret, UtcTime};
+
+use crate::{Config, Diagnostics, NoEntropy, file::Store, keys, parts};
+
+/// Where a ledger is, and the key that signs its checkpoints where that is known.
+#[derive(Clone, Debug)]
+pub struct LedgerSource {
+    path: PathBuf,
+    key: Option<CheckpointKey>,
+}
+
+impl LedgerSource {
+    /// Returns the ledger of a store as `[ledger]` names it: `sqlite:PATH`.
+    ///
+    /// # Errors
+    /// What is wrong with the text, as `what is wrong; what to write`.
+    pub fn of_store(store: &str) -> Result<Self, String> {
+        match store.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Self { path: path.into(), key: None }),
+            Some(_) | None => Err(format!("unknown store `{store}`; write `sqlite:PATH`")),
+        }
+    }
+
+    /// Returns where the ledger is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the ledger to read it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: not openable, not a ledger, or of another version than this gw writes.
+    pub fn open(&self) -> Result<LedgerFile, StoreError> {
+        LedgerFile::open(&self.path)
+    }
+
+    /// Deletes the records that started before an instant; see [`LedgerFile::retain`].
+    ///
+    /// # Errors
+    /// [`StoreError`]: in use, not openable or not writable.
+    pub fn retain(&self, before: UtcTime) -> Result<Option<Retained>, StoreError> {
+        LedgerFile::retain(&self.path, before, self.key.clone())
+    }
+
+    /// Returns who signs the checkpoints, as the configuration says.
+    pub fn signer(&self) -> Option<CheckpointSigner> {
+        self.key.as_ref().map(CheckpointKey::signer)
+    }
+}
+
+/// A checkpoint key that was just made. The secret is shown once and kept nowhere.
+#[derive(Clone, Debug)]
+pub struct NewCheckpointKey {
+    /// The secret half, 64 hexadecimal digits: what `ledger.checkpoint_key` names the place of.
+    pub secret: Secret,
+    /// The public half, for whoever verifies.
+    pub signer: CheckpointSigner,
+}
+
+impl NewCheckpointKey {
+    /// Makes a key from the operating system's entropy.
+    ///
+    /// # Errors
+    /// [`NoEntropy`], if the operating system has none.
+    pub fn generate() -> Result<Self, NoEntropy> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|_| NoEntropy)?;
+        let secret = Secret::new(&keys::hex(&seed)).ok_or(NoEntropy)?;
+        let key = CheckpointKey::from_secret(secret.expose()).map_err(|_| NoEntropy)?;
+        Ok(Self { secret, signer: key.signer() })
+    }
+}
 
 impl Config {
+    /// Returns where the configuration keeps its records, for an auditor.
+    ///
+    /// # Errors
+    /// The records are kept in memory.
+    pub fn ledger_source(&self) -> Result<LedgerSource, Diagnostics> {
+        let Store::Sqlite(path) = &self.file.ledger.store.value else {
+            let expected = "records can be read here from a SQLite ledger only";
+            return Err(self.refuse_store("the records are in no file".to_owned(), expected));
+        };
+        Ok(LedgerSource { path: self.folder.join(path), key: self.checkpoint_key() })
+    }
+
     /// Returns the record with the id. Reads the ledger's file beside a gateway that may be writing to it.
     ///
     /// # Errors
     /// The ledger cannot be read, or the configuration keeps its records nowhere.
     pub fn record(&self, id: &RequestId) -> Result<Option<AccountingRecord>, Diagnostics> {
-        let store = &self.file.ledger.store;
-        let refuse = |message: String, expected: &str| {
-            self.diagnose(vec![parts::fault(store.span, "ledger.store", message, expected)])
-        };
-        let Store::Sqlite(path) = &store.value else {
-            let expected = "records can be read here from a SQLite ledger only";
-            return Err(refuse("the records are in no file".to_owned(), expected));
-        };
-        let path = self.folder.join(path);
-        let file = LedgerFile::open(&path).map_err(|error| {
+        let file = self.ledger_source()?.open().map_err(|error| {
             let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-            refuse(format!("{error}{cause}"), "name the configuration of the gateway that wrote it")
+            self.refuse_store(
+                format!("{error}{cause}"),
+                "name the configuration of the gateway that wrote it",
+            )
         })?;
-        let found =
-            file.record(id).map_err(|error| refuse(error.to_string(), "try again once it can be read"))?;
+        let found = file
+            .record(id)
+            .map_err(|error| self.refuse_store(error.to_string(), "try again once it can be read"))?;
         Ok(found.map(|stored| stored.record))
+    }
+
+    /// Returns the key that signs checkpoints.
+    pub(crate) fn checkpoint_key(&self) -> Option<CheckpointKey> {
+        // The text was found to be a key when it was read.
+        let found = self.file.ledger.checkpoint_key.as_ref()?;
+        CheckpointKey::from_secret(found.value.value.expose()).ok()
+    }
+
+    fn refuse_store(&self, message: String, expected: &str) -> Diagnostics {
+        let span = self.file.ledger.store.span;
+        self.diagnose(vec![parts::fault(span, "ledger.store", message, expected)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gw_stores::CheckpointKey;
+
+    use super::{LedgerSource, NewCheckpointKey};
+
+    #[test]
+    fn a_new_checkpoint_key_is_one_and_prints_as_redacted() {
+        let new = NewCheckpointKey::generate().unwrap();
+        let key = CheckpointKey::from_secret(new.secret.expose()).unwrap();
+        assert_eq!(key.signer(), new.signer);
+        assert!(!format!("{new:?}").contains(new.secret.expose()));
+    }
+
+    #[test]
+    fn a_store_is_named_as_in_the_configuration() {
+        assert_eq!(LedgerSource::of_store("sqlite:a/gw.db").unwrap().path().to_str(), Some("a/gw.db"));
+        for wrong in ["", "gw.db", "sqlite:", "none"] {
+            assert!(LedgerSource::of_store(wrong).unwrap_err().contains("write `sqlite:PATH`"), "{wrong}");
+        }
     }
 }

@@ -36,6 +36,7 @@ enum AdminPath<'a> {
     Metrics,
     Records,
     Record(&'a str),
+    Receipt(&'a str),
     Tenants,
     Deployments,
     Reload,
@@ -52,8 +53,12 @@ impl<'a> AdminPath<'a> {
             "/admin/v1/tenants" => Self::Tenants,
             "/admin/v1/deployments" => Self::Deployments,
             "/admin/v1/reload" => Self::Reload,
-            _ => match path.strip_prefix("/admin/v1/records/") {
-                Some(id) if !id.is_empty() => Self::Record(id),
+            _ => match path
+                .strip_prefix("/admin/v1/records/")
+                .map(|rest| rest.split_once('/').unwrap_or((rest, "")))
+            {
+                Some((id, "")) if !id.is_empty() && !path.ends_with('/') => Self::Record(id),
+                Some((id, "receipt")) if !id.is_empty() => Self::Receipt(id),
                 Some(_) | None => Self::Unknown,
             },
         }
@@ -66,6 +71,7 @@ impl<'a> AdminPath<'a> {
             Self::Metrics
             | Self::Records
             | Self::Record(_)
+            | Self::Receipt(_)
             | Self::Tenants
             | Self::Deployments
             | Self::Reload
@@ -105,6 +111,7 @@ pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
         AdminPath::Metrics => Ok(metrics(app)),
         AdminPath::Records => records::list(app, query).await,
         AdminPath::Record(id) => records::one(app, id).await,
+        AdminPath::Receipt(id) => records::receipt(app, id).await,
         AdminPath::Tenants => tenants::list(app),
         AdminPath::Deployments => deployments::list(app),
         AdminPath::Reload => reload::reload(app).await,
@@ -180,10 +187,17 @@ mod tests {
         check("/metrics", AdminPath::Metrics, false);
         check("/admin/v1/records", AdminPath::Records, false);
         check("/admin/v1/records/req_1", AdminPath::Record("req_1"), false);
+        check("/admin/v1/records/req_1/receipt", AdminPath::Receipt("req_1"), false);
         check("/admin/v1/tenants", AdminPath::Tenants, false);
         check("/admin/v1/deployments", AdminPath::Deployments, false);
         for path in
             ["/", "", "//healthz", "/healthz/", "/HEALTHZ", "/admin/v1/records/", "/metrics;", "/admin"]
+                .into_iter()
+                .chain([
+                    "/admin/v1/records/req_1/",
+                    "/admin/v1/records//receipt",
+                    "/admin/v1/records/a/receipt/",
+                ])
         {
             check(path, AdminPath::Unknown, false);
         }

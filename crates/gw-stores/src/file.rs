@@ -17,7 +17,7 @@ pub use self::{
     verify::{ChainFault, Expected, Verified},
 };
 use crate::{
-    Retained, StoreError,
+    CheckpointKey, Retained, StoreError,
     sqlite::{self, VERSION, check_migrations, open_to_read, opening, version},
 };
 
@@ -47,12 +47,25 @@ impl LedgerFile {
     }
 
     /// Deletes the records that started before an instant, from a ledger that no process has open; see
-    /// [`crate::SqliteLedger::retain`]. Returns `None` where there was nothing to delete.
+    /// [`crate::SqliteLedger::retain`]. Signs the new end where there is a key. Returns `None` where there was nothing to
+    /// delete.
     ///
     /// # Errors
     /// [`StoreError`]: in use, not openable or not writable.
-    pub fn retain(path: &Path, before: UtcTime) -> Result<Option<Retained>, StoreError> {
-        sqlite::retain(path, before)
+    pub fn retain(
+        path: &Path,
+        before: UtcTime,
+        key: Option<CheckpointKey>,
+    ) -> Result<Option<Retained>, StoreError> {
+        sqlite::retain(path, before, key)
+    }
+
+    /// Returns what [`Self::retain`] would delete, and deletes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`] if the file cannot be read.
+    pub fn retainable(&self, before: UtcTime) -> Result<Option<Retained>, StoreError> {
+        sqlite::retainable(&self.connection, before).map_err(|error| self.failed(error))
     }
 
     /// Returns the proof that a record stands in the chain, up to the next signed checkpoint. `None`: there is no such

@@ -28,7 +28,7 @@ pub(crate) use self::{
     chain::Tip,
     migrations::{VERSION, check as check_migrations},
     reads::{PAGE_RECORDS_MAX, Unreadable, each_sum, record},
-    retention::{Summary, is_note, newest_summary},
+    retention::{Summary, is_note, newest_summary, retainable},
     rows::{SUM_COLUMNS, column, count, hash, sum},
     schema::{open_to_read, opening, version},
 };
@@ -178,8 +178,8 @@ impl SqliteLedger {
     /// now if need be. `None`: there is no such record.
     ///
     /// # Errors
-    /// `Overloaded` if the store cannot be read now; `Internal` if the ledger has no key to sign with.
-    pub async fn receipt(&self, id: &RequestId) -> Result<Option<RecordReceipt>, GatewayError> {
+    /// `Overloaded` if the store cannot be read now; `Intake` with 404 if the ledger has no key to sign with.
+    pub async fn signed_receipt(&self, id: &RequestId) -> Result<Option<RecordReceipt>, GatewayError> {
         self.settle().await;
         let wanted = id.clone();
         let signed = self.reader.ask(move |connection| {
@@ -193,8 +193,10 @@ impl SqliteLedger {
         }
         let id = id.clone();
         let receipt = self.reader.ask(move |connection| RecordReceipt::read(connection, &id)).await?;
-        let no_key =
-            || GatewayError::new(ErrorKind::Internal, "the ledger has no key to sign checkpoints with");
+        let no_key = || {
+            GatewayError::new(ErrorKind::Intake, "the ledger has no key to sign checkpoints with")
+                .with_status(404)
+        };
         receipt.map(Some).ok_or_else(no_key)
     }
 
@@ -274,14 +276,18 @@ impl Opened {
     }
 }
 
-/// Deletes old records of a ledger that no process has open, as [`SqliteLedger::retain`] does.
-pub(crate) fn retain(path: &Path, before: UtcTime) -> Result<Option<Retained>, StoreError> {
+/// Deletes old records of a ledger that no process has open, as [`SqliteLedger::retain`] does, and signs its new end.
+pub(crate) fn retain(
+    path: &Path,
+    before: UtcTime,
+    key: Option<CheckpointKey>,
+) -> Result<Option<Retained>, StoreError> {
     let path = &lock::canonical(path)?;
     let failed = |error| opening(path, error);
-    let Opened { lock: _lock, mut connection, mut chain } =
-        Opened::open(path, SqliteConfig::default(), None)?;
+    let Opened { lock: _lock, mut connection, mut chain } = Opened::open(path, SqliteConfig::default(), key)?;
     let retained = retention::retain_chain(&mut chain, &mut connection, before).map_err(failed)?;
     retention::finish(&connection).map_err(failed)?;
+    chain.checkpoint_into(&connection).map_err(failed)?;
     Ok(retained)
 }
 
@@ -392,6 +398,12 @@ impl Ledger for SqliteLedger {
         self.reader
             .ask(move |connection| reads::spend_since(connection, since)?.details().ok_or(Unreadable::Row))
             .await
+    }
+
+    async fn receipt(&self, id: &RequestId) -> Result<Option<String>, GatewayError> {
+        let Some(receipt) = self.signed_receipt(id).await? else { return Ok(None) };
+        let unwritten = |_| GatewayError::new(ErrorKind::Internal, "the receipt cannot be written as JSON");
+        serde_json::to_string(&receipt).map(Some).map_err(unwritten)
     }
 
     async fn flush(&self) {

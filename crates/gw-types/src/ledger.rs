@@ -55,6 +55,16 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         Ok(rows.into_iter().map(SpendDetail::from).collect())
     }
 
+    /// Returns the proof that a record stands in the store's chain, as JSON; `None`: there is no such record.
+    ///
+    /// # Errors
+    /// `Intake` with 404 if the store keeps no chain, or has no key to sign it with; `Overloaded` if it cannot be read or
+    /// written now.
+    async fn receipt(&self, _id: &RequestId) -> Result<Option<String>, GatewayError> {
+        let message = "the ledger keeps its records in no chain";
+        Err(GatewayError::new(ErrorKind::Intake, message).with_status(404))
+    }
+
     /// Waits until every appended record is stored.
     async fn flush(&self);
 }

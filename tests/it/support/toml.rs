@@ -48,6 +48,13 @@ impl Toml {
         self
     }
 
+    /// Adds lines to `[ledger]`.
+    #[must_use]
+    pub(crate) fn ledger(mut self, lines: &str) -> Self {
+        self.ledger.push_str(&format!("{lines}\n"));
+        self
+    }
+
     /// Adds any part.
     #[must_use]
     pub(crate) fn part(mut self, text: &str) -> Self {

@@ -1,9 +1,11 @@
 //! `[ledger]`: where the records go.
 
+use gw_stores::CheckpointKey;
 use serde::Serialize;
 
 use crate::{
     reader::{Node, quotable},
+    secret::{FoundSecret, Outside},
     source::{Located, Span},
 };
 
@@ -12,6 +14,9 @@ use crate::{
 pub(crate) struct LedgerEntry {
     pub(crate) store: Located<Store>,
     pub(crate) durability: Durability,
+    /// Signs checkpoints of the chain; absent: nobody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) checkpoint_key: Option<Located<FoundSecret>>,
 }
 
 /// What a record survives once its answer is out.
@@ -41,18 +46,36 @@ pub(crate) enum Store {
 const STORE: &str = "gw.db";
 
 /// Reads the table; an absent one is all defaults.
-pub(super) fn read(node: Option<Node<'_>>) -> LedgerEntry {
+pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> LedgerEntry {
     let default = |span| Located::new(Store::Sqlite(STORE.to_owned()), span);
     let Some(mut section) = node.and_then(|node| node.section()) else {
-        return LedgerEntry { store: default(Span::default()), durability: Durability::default() };
+        let store = default(Span::default());
+        return LedgerEntry { store, durability: Durability::default(), checkpoint_key: None };
     };
     let store =
         section.optional("store").and_then(|node| store(&node)).unwrap_or_else(|| default(section.at()));
     const WORDS: [(&str, Durability); 3] =
         [("process", Durability::Process), ("power", Durability::Power), ("none", Durability::None)];
     let durability = section.optional("durability").and_then(|node| node.choice("durability", &WORDS));
+    let checkpoint_key =
+        section.optional("checkpoint_key").and_then(|node| checkpoint_key(&node, &store.value, outside));
     section.finish();
-    LedgerEntry { store, durability: durability.unwrap_or_default() }
+    LedgerEntry { store, durability: durability.unwrap_or_default(), checkpoint_key }
+}
+
+fn checkpoint_key(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Option<Located<FoundSecret>> {
+    let found = outside.secret(node)?;
+    if *store == Store::None {
+        let message = format!("`{}` has nothing to sign: the records are kept in memory", node.path());
+        node.fault(message, "leave it out, or write `store = \"sqlite:PATH\"`");
+        return None;
+    }
+    if CheckpointKey::from_secret(found.value.value.expose()).is_err() {
+        let message = format!("what `{}` names is no checkpoint key", node.path());
+        node.fault(message, "put the 64 hexadecimal digits there that `gw ledger keygen` prints");
+        return None;
+    }
+    Some(found)
 }
 
 fn store(node: &Node<'_>) -> Option<Located<Store>> {

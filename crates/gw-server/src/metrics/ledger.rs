@@ -57,6 +57,10 @@ impl Ledger for MetricsLedger {
         self.inner.spend_details_since(since).await
     }
 
+    async fn receipt(&self, id: &RequestId) -> Result<Option<String>, GatewayError> {
+        self.inner.receipt(id).await
+    }
+
     async fn flush(&self) {
         self.inner.flush().await;
     }

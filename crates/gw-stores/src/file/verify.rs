@@ -127,6 +127,39 @@ pub enum ChainFault {
     },
 }
 
+impl ChainFault {
+    /// Returns the name of the kind of fault.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Altered { .. } => "altered",
+            Self::Missing { .. } => "missing",
+            Self::Reordered { .. } => "reordered",
+            Self::Cut { .. } => "cut",
+            Self::Added { .. } => "added",
+            Self::Start { .. } => "start",
+            Self::Checkpoint { .. } => "checkpoint",
+            Self::Unsigned => "unsigned",
+            Self::Known { .. } => "known",
+            Self::Sums { .. } => "sums",
+        }
+    }
+
+    /// Returns the number of the record that the fault is about, where it is about one.
+    pub const fn seq(&self) -> Option<u64> {
+        match self {
+            Self::Altered { seq }
+            | Self::Missing { seq }
+            | Self::Reordered { seq, .. }
+            | Self::Cut { seq, .. }
+            | Self::Added { seq }
+            | Self::Start { seq }
+            | Self::Checkpoint { seq }
+            | Self::Known { seq } => Some(*seq),
+            Self::Unsigned | Self::Sums { .. } => None,
+        }
+    }
+}
+
 impl LedgerFile {
     /// Checks every link from the start to the end, the checkpoints, the index and the sums, and names the first fault.
     ///

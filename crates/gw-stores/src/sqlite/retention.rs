@@ -95,6 +95,12 @@ pub(super) fn retain_chain(
     Ok(Some(Retained { seq: tip.seq, requests: old.requests, spent: old.spent }))
 }
 
+/// Returns what would be deleted.
+pub(crate) fn retainable(connection: &Connection, before: UtcTime) -> rusqlite::Result<Option<Retained>> {
+    let Old { tip, requests, spent } = old(connection, before)?;
+    Ok(tip.map(|tip| Retained { seq: tip.seq, requests, spent }))
+}
+
 /// Reads from the base on, up to the first record that is not old.
 fn old(connection: &Connection, before: UtcTime) -> rusqlite::Result<Old> {
     let read = "SELECT base_seq, base_hash FROM chain";

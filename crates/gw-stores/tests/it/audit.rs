@@ -62,7 +62,7 @@ fn file(house: &House) -> LedgerFile {
 #[test]
 fn a_receipt_proves_its_record_without_the_ledger() {
     let house = house(true);
-    let receipt = run(house.ledger.receipt(&record(3).id)).unwrap().unwrap();
+    let receipt = run(house.ledger.signed_receipt(&record(3).id)).unwrap().unwrap();
     let text = serde_json::to_string(&receipt).unwrap();
     drop(house);
     let back: RecordReceipt = serde_json::from_str(&text).unwrap();
@@ -78,7 +78,7 @@ fn a_receipt_is_also_read_from_the_file() {
     let house = house(true);
     let file = file(&house);
     assert!(file.receipt(&record(3).id).unwrap().is_none());
-    let first = run(house.ledger.receipt(&record(10).id)).unwrap().unwrap();
+    let first = run(house.ledger.signed_receipt(&record(10).id)).unwrap().unwrap();
     assert_eq!(first.verify(&key().signer()), Ok(()));
     assert_eq!(file.receipt(&record(1).id).unwrap().unwrap().verify(&key().signer()), Ok(()));
     assert!(file.receipt(&sample_record(99).id).unwrap().is_none());
@@ -87,7 +87,7 @@ fn a_receipt_is_also_read_from_the_file() {
 #[test]
 fn an_altered_receipt_proves_nothing() {
     let house = house(true);
-    let text = serde_json::to_string(&run(house.ledger.receipt(&record(3).id)).unwrap()).unwrap();
+    let text = serde_json::to_string(&run(house.ledger.signed_receipt(&record(3).id)).unwrap()).unwrap();
     let check = |from: &str, to: &str, expected| {
         let altered = text.replacen(from, to, 1);
         assert_ne!(altered, text, "{from}");
@@ -105,12 +105,12 @@ fn an_altered_receipt_proves_nothing() {
 #[test]
 fn receipts_need_a_record_and_a_key() {
     let signed = house(true);
-    assert!(run(signed.ledger.receipt(&sample_record(99).id)).unwrap().is_none());
+    assert!(run(signed.ledger.signed_receipt(&sample_record(99).id)).unwrap().is_none());
     let unsigned = house(false);
-    let error = run(unsigned.ledger.receipt(&record(1).id)).unwrap_err();
+    let error = run(unsigned.ledger.signed_receipt(&record(1).id)).unwrap_err();
     assert_eq!(error.to_string(), "the ledger has no key to sign checkpoints with");
     let other = CheckpointKey::from_secret(&"22".repeat(32)).unwrap().signer();
-    let receipt = run(signed.ledger.receipt(&record(1).id)).unwrap().unwrap();
+    let receipt = run(signed.ledger.signed_receipt(&record(1).id)).unwrap().unwrap();
     assert_eq!(receipt.verify(&other), Err(BrokenReceipt::Signer));
 }
 
@@ -239,7 +239,7 @@ fn deleting_by_age_while_the_gateway_runs_keeps_chain_sums_and_new_records() {
     let page = run(house.ledger.records(of_tenant)).unwrap();
     assert_eq!(page.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [12, 9, 7]);
     assert!(run(house.ledger.record(&record(5).id)).unwrap().is_none());
-    let receipt = run(house.ledger.receipt(&record(6).id)).unwrap().unwrap();
+    let receipt = run(house.ledger.signed_receipt(&record(6).id)).unwrap().unwrap();
     assert_eq!(receipt.verify(&key().signer()), Ok(()));
     let found = file(&house).verify(&Expected { signer: Some(key().signer()), known: None }).unwrap();
     assert_eq!((found.records, found.last.0, found.fault), (6, 12, None));

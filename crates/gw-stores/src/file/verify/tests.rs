@@ -211,15 +211,20 @@ fn deleting_by_age_keeps_the_chain_whole_and_cannot_be_feigned() {
     let folder = tempfile::tempdir().unwrap();
     let path = ledger(folder.path());
     let before = UtcTime::from_micros(sample_record(11).started.micros());
-    let retained = LedgerFile::retain(&path, before).unwrap().unwrap();
+    let wanted = LedgerFile::open(&path).unwrap().retainable(before).unwrap();
+    let retained = LedgerFile::retain(&path, before, None).unwrap().unwrap();
     assert_eq!((retained.seq, retained.requests), (10, 10));
-    assert_eq!(LedgerFile::retain(&path, before).unwrap(), None);
+    assert_eq!(wanted, Some(retained));
+    assert_eq!(LedgerFile::retain(&path, before, None).unwrap(), None);
     let found = verify(&path, &Expected::default());
     assert_eq!((found.records, found.last.0, found.fault), (10, 21, None));
-    let again = LedgerFile::retain(&path, UtcTime::from_micros(i64::MAX)).unwrap().unwrap();
+    let again = LedgerFile::retain(&path, UtcTime::from_micros(i64::MAX), Some(key())).unwrap().unwrap();
     assert_eq!((again.seq, again.requests), (20, 10));
     let found = verify(&path, &Expected::default());
     assert_eq!((found.records, found.last.0, found.fault), (0, 22, None));
+    // The checkpoints of what is gone went with it; the new end is signed again.
+    let signed = verify(&path, &Expected { signer: Some(key().signer()), known: None });
+    assert_eq!((signed.checkpoints, signed.fault), (1, None));
     // The sums of what is gone are still there, and still guarded.
     Connection::open(&path).unwrap().execute_batch("UPDATE sums SET spent_pico = 0").unwrap();
     assert!(matches!(verify(&path, &Expected::default()).fault, Some(ChainFault::Sums { .. })));
