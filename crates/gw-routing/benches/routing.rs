@@ -113,6 +113,21 @@ fn by_task_class(bencher: Bencher<'_, '_>) {
     run(bencher, &router, "model", &[], 4);
 }
 
+/// Every route knows the model, each for a value of metadata of its own; the last one's is asked for.
+#[divan::bench]
+fn by_metadata(bencher: Bencher<'_, '_>) {
+    let router = router(|n| {
+        let metadata = [("team".to_owned(), vec![format!("team-{n:03}")])].into();
+        route(n, RouteMatch { metadata, ..models("model") }, four(n))
+    });
+    let tenant = TenantId::new("tenant").unwrap();
+    let metadata = [("team", "team-199")];
+    let query =
+        RouteQuery { metadata: &metadata, ..RouteQuery::new("model", &tenant, Classification::Internal) };
+    assert_eq!(router.candidates(&query).chain.len(), 4);
+    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| router.candidates(black_box(&query)));
+}
+
 /// Each strategy over four deployments that are all available.
 #[divan::bench(args = Strategy::ALL.map(Strategy::as_str))]
 fn by_strategy(bencher: Bencher<'_, '_>, name: &str) {

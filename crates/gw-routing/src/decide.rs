@@ -6,6 +6,7 @@ use crate::{
     Exclusion, ExclusionReason, Live, Mismatch, OnUnavailable, RouteConfig, RouteQuery, Router,
     RoutingConfig, Selection, Standing, Strategy,
     admissible::Demand,
+    index::Block,
     matches::{Matcher, TenantNumbers},
     residency::ResidencyGroups,
     strategy::{Arranger, Arranging, Chain, Ring},
@@ -27,8 +28,11 @@ pub(crate) struct Rule {
 
 /// Sees a decision being made. What is watched is the decision itself: there is no second version of it to explain.
 pub(crate) trait Watch {
+    /// Whether mismatches are seen. Where they are not, most routes that do not match are never looked at.
+    const SEES_MISMATCHES: bool = true;
+
     /// The route does not take the request.
-    fn mismatched(&mut self, route: usize, mismatch: impl FnOnce() -> Mismatch);
+    fn mismatched(&mut self, route: usize, mismatch: Mismatch);
     /// The route takes the request; its deployments follow.
     fn matched(&mut self, route: usize);
     /// A deployment of the route that matched last may answer, or may not.
@@ -39,7 +43,9 @@ pub(crate) trait Watch {
 pub(crate) struct Unwatched;
 
 impl Watch for Unwatched {
-    fn mismatched(&mut self, _route: usize, _mismatch: impl FnOnce() -> Mismatch) {}
+    const SEES_MISMATCHES: bool = false;
+
+    fn mismatched(&mut self, _route: usize, _mismatch: Mismatch) {}
     fn matched(&mut self, _route: usize) {}
     fn judged(&mut self, _deployment: usize, _reason: Option<ExclusionReason>) {}
 }
@@ -53,52 +59,42 @@ struct Recovery {
 }
 
 impl Router {
-    pub(crate) fn decide(
+    pub(crate) fn decide<W: Watch>(
         &self,
         query: &RouteQuery<'_>,
         live: Option<&Live<'_>>,
-        watch: &mut impl Watch,
+        watch: &mut W,
     ) -> Selection {
         let demand = Demand::new(query, &self.residency);
         let screened = self.screen.of(query, self.tenants.get(query.tenant));
         let mut selection = Selection::default();
         let mut first_back: Option<Recovery> = None;
-        for route in self.index.matching(query.model) {
-            if !screened.is_for(route) {
-                watch.mismatched(route, || Mismatch::Tenant);
-                continue;
-            }
-            if !selection.model_known {
+        'routes: for known in self.index.blocks(query.model) {
+            let offered = screened.for_tenant(known);
+            if !selection.model_known && !offered.is_empty() {
                 selection.model_known = true;
                 selection.refused = self.refusals.first(query, &self.tenants, demand.residency);
                 if selection.refused.is_some() {
                     return selection;
                 }
             }
-            let rule = &self.rules[route];
-            let mismatch = || rule.matcher.mismatch(query, demand.residency);
-            if !screened.passes(route) {
-                watch.mismatched(route, || mismatch().unwrap_or(Mismatch::TaskClass));
-                continue;
-            }
-            if let Some(mismatch) = mismatch() {
-                watch.mismatched(route, || mismatch);
-                continue;
-            }
-            watch.matched(route);
-            self.admit(route, &demand, &mut selection, watch);
-            let recovery = match live {
-                Some(live) => self.choose(route, query, live, &mut selection, watch),
-                None => None,
-            };
-            first_back = earlier(first_back, recovery);
-            if !selection.chain.is_empty() {
-                selection.route = Some(route);
-                return selection;
-            }
-            if rule.fails {
-                selection.stopped_at = Some(route);
-                break;
+            for route in if W::SEES_MISMATCHES { known } else { screened.passing(offered) } {
+                if let Some(mismatch) = self.mismatch(route, offered, query, &demand) {
+                    watch.mismatched(route, mismatch);
+                    continue;
+                }
+                watch.matched(route);
+                self.admit(route, &demand, &mut selection, watch);
+                let recovery = live.and_then(|live| self.choose(route, query, live, &mut selection, watch));
+                first_back = earlier(first_back, recovery);
+                if !selection.chain.is_empty() {
+                    selection.route = Some(route);
+                    return selection;
+                }
+                if self.rules[route].fails {
+                    selection.stopped_at = Some(route);
+                    break 'routes;
+                }
             }
         }
         if let Some(recovery) = first_back {
@@ -107,6 +103,22 @@ impl Router {
             selection.last_resort = true;
         }
         selection
+    }
+
+    /// Returns the first condition of a route, one that knows the model, which the query does not meet. `offered` are
+    /// the routes that are for its tenant.
+    fn mismatch(
+        &self,
+        route: usize,
+        offered: Block,
+        query: &RouteQuery<'_>,
+        demand: &Demand,
+    ) -> Option<Mismatch> {
+        if offered.has(route) {
+            self.rules[route].matcher.mismatch(query, demand.residency)
+        } else {
+            Some(Mismatch::Tenant)
+        }
     }
 
     /// Passes the route's deployments through gate two, and through what the route itself forbids its fallbacks.

@@ -170,8 +170,8 @@ struct Seen {
 }
 
 impl Watch for Seen {
-    fn mismatched(&mut self, route: usize, mismatch: impl FnOnce() -> Mismatch) {
-        self.routes[route] = Some(Err(mismatch()));
+    fn mismatched(&mut self, route: usize, mismatch: Mismatch) {
+        self.routes[route] = Some(Err(mismatch));
     }
 
     fn matched(&mut self, route: usize) {

@@ -11,14 +11,62 @@ use crate::ModelPattern;
 /// Lists that are merged without an allocation: one of the exact name, and one for each beginning of another.
 const LISTS: usize = 6;
 
+/// Up to 64 neighbouring routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// The place of the first of them, divided by 64.
+    pub(crate) word: usize,
+    /// One bit a route, the lowest for the first.
+    pub(crate) bits: u64,
+}
+
+impl Block {
+    fn of(route: usize) -> Self {
+        Self { word: route / 64, bits: 1 << (route % 64) }
+    }
+
+    /// Returns whether no route is in the block.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// Returns whether the route, which is one of the 64, is in the block.
+    pub(crate) const fn has(self, route: usize) -> bool {
+        self.bits >> (route % 64) & 1 != 0
+    }
+}
+
+/// The places of the routes, ascending.
+impl Iterator for Block {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let lowest = (self.bits != 0).then(|| self.bits.trailing_zeros() as usize)?;
+        self.bits &= self.bits - 1;
+        Some(self.word * 64 + lowest)
+    }
+}
+
+/// A set of routes: blocks ascending, none of them empty, so that few routes among many take little room.
+type Blocks = Vec<Block>;
+
+fn insert(blocks: &mut Blocks, route: usize) {
+    let one = Block::of(route);
+    match blocks.last_mut() {
+        Some(last) if last.word == one.word => last.bits |= one.bits,
+        _ => blocks.push(one),
+    }
+}
+
 /// Finds routes by the name of a model.
 ///
-/// A look-up costs one hash of the name, one binary search among the beginnings of wildcards, and one step for each route
-/// that takes the name; routes that do not are never looked at. The memory is proportional to the patterns written.
+/// A look-up costs one hash of the name, one binary search among the beginnings of wildcards, and one step for each 64
+/// neighbouring routes some of which take the name; where none does, they are never looked at. The memory is proportional
+/// to the patterns written.
 #[derive(Debug, Default)]
 pub(crate) struct ModelIndex {
     // A fixed hash is enough: the keys come from the configuration, and a caller can only look up.
-    exact: HashMap<ModelName, Vec<usize>, FixedState>,
+    exact: HashMap<ModelName, Blocks, FixedState>,
     /// Sorted by their texts. The empty beginning belongs to routes of every model.
     prefixes: Vec<Prefix>,
 }
@@ -27,8 +75,7 @@ pub(crate) struct ModelIndex {
 #[derive(Debug)]
 struct Prefix {
     text: Box<str>,
-    /// Ascending.
-    routes: Vec<usize>,
+    routes: Blocks,
     /// The longest other beginning that this one begins with, as its place.
     parent: Option<usize>,
 }
@@ -36,23 +83,17 @@ struct Prefix {
 impl ModelIndex {
     /// Returns the index of lists of patterns; their places are what a look-up returns. An empty list takes every name.
     pub(crate) fn new<'a>(routes: impl IntoIterator<Item = &'a [ModelPattern]>) -> Self {
-        let mut exact: HashMap<ModelName, Vec<usize>, FixedState> = HashMap::default();
-        let mut prefixes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut exact: HashMap<ModelName, Blocks, FixedState> = HashMap::default();
+        let mut prefixes: BTreeMap<&str, Blocks> = BTreeMap::new();
         for (route, models) in routes.into_iter().enumerate() {
-            // A pattern written twice in one route counts once.
-            let stand = |places: &mut Vec<usize>| {
-                if places.last() != Some(&route) {
-                    places.push(route);
-                }
-            };
             for name in models.iter().filter_map(|pattern| pattern.exact()) {
-                stand(exact.entry(name.clone()).or_default());
+                insert(exact.entry(name.clone()).or_default(), route);
             }
             for prefix in models.iter().filter_map(|pattern| pattern.prefix()) {
-                stand(prefixes.entry(prefix).or_default());
+                insert(prefixes.entry(prefix).or_default(), route);
             }
             if models.is_empty() {
-                stand(prefixes.entry("").or_default());
+                insert(prefixes.entry("").or_default(), route);
             }
         }
         let mut index = Self { exact, prefixes: Vec::with_capacity(prefixes.len()) };
@@ -63,11 +104,16 @@ impl ModelIndex {
         index
     }
 
-    /// Returns the routes that match the name, in their order, none twice. Allocates nothing where at most
-    /// [`LISTS`] lists are merged.
-    pub(crate) fn matching<'a>(&'a self, model: &str) -> Matching<'a> {
+    /// Returns the routes that match the name, in their order, none twice.
+    pub(crate) fn matching<'a>(&'a self, model: &str) -> impl Iterator<Item = usize> + use<'a> {
+        self.blocks(model).flatten()
+    }
+
+    /// Returns the routes that match the name, 64 at a time, in their order. Allocates nothing where at most [`LISTS`]
+    /// lists are merged.
+    pub(crate) fn blocks<'a>(&'a self, model: &str) -> Matching<'a> {
         let mut lists = SmallVec::new();
-        lists.extend(self.exact.get(model).map(Vec::as_slice));
+        lists.extend(self.exact.get(model).map(Blocks::as_slice));
         let mut at = self.longest_prefix(model);
         while let Some(prefix) = at.map(|place| &self.prefixes[place]) {
             lists.push(prefix.routes.as_slice());
@@ -115,31 +161,27 @@ impl ModelIndex {
     }
 }
 
-/// Merges ascending lists of routes.
+/// Merges sets of routes.
 #[derive(Debug)]
 pub(crate) struct Matching<'a> {
-    lists: SmallVec<[&'a [usize]; LISTS]>,
+    lists: SmallVec<[&'a [Block]; LISTS]>,
 }
 
 impl Iterator for Matching<'_> {
-    type Item = usize;
+    type Item = Block;
 
-    fn next(&mut self) -> Option<usize> {
-        if let [only] = self.lists.as_mut_slice() {
-            let (first, rest) = only.split_first()?;
-            *only = rest;
-            return Some(*first);
-        }
-        let next = self.lists.iter().filter_map(|list| list.first()).min().copied()?;
-        // A route that lists the name and has a wildcard for it stands in more than one list.
+    fn next(&mut self) -> Option<Block> {
+        let word = self.lists.iter().filter_map(|list| list.first()).map(|block| block.word).min()?;
+        let mut bits = 0;
         for list in &mut self.lists {
             if let Some((first, rest)) = list.split_first()
-                && *first == next
+                && first.word == word
             {
+                bits |= first.bits;
                 *list = rest;
             }
         }
-        Some(next)
+        Some(Block { word, bits })
     }
 }
 
@@ -172,6 +214,18 @@ mod tests {
         check(routes, "", &[2, 5]);
         check(&[&["gpt-4"], &["claude"]], "gpt", &[]);
         check(&[], "gpt-4", &[]);
+    }
+
+    #[test]
+    fn routes_far_apart_are_found_in_order() {
+        let mut routes: Vec<&[&str]> = vec![&["other"]; 300];
+        for place in [0, 63, 64, 200, 299] {
+            routes[place] = &["gpt-4"];
+        }
+        routes[64] = &["gpt-*", "gpt-4"];
+        routes[128] = &["gpt-*"];
+        check(&routes, "gpt-4", &[0, 63, 64, 128, 200, 299]);
+        check(&routes, "gpt-5", &[64, 128]);
     }
 
     #[test]
