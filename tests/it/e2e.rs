@@ -12,6 +12,7 @@ mod ledger;
 mod limits;
 mod network;
 mod reload;
+mod replay;
 mod routing;
 mod tenants;
 mod without_a_file;

@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 mod ledger;
 
 pub(crate) use self::ledger::{
-    ExportAs, ExportOptions, LedgerCommand, LedgerOptions, PeriodOptions, ReceiptOptions, ReportOptions,
-    RetainOptions, VerifyOptions,
+    ExportAs, ExportOptions, LedgerCommand, LedgerOptions, PeriodOptions, ReceiptOptions, ReplayOptions,
+    ReportOptions, RetainOptions, VerifyOptions,
 };
 
 /// A model gateway: policy checked before traffic, hard budgets, one deadline, evidence without content.
@@ -36,6 +36,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: LedgerCommand,
     },
+    /// Decides over recorded requests again under another configuration, and prints what would change; calls no provider.
+    Replay(ReplayOptions),
     /// Makes keys.
     Keys {
         #[command(subcommand)]

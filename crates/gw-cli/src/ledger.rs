@@ -7,6 +7,7 @@ mod verify;
 
 use std::path::Path;
 
+pub(crate) use self::export::period;
 use gw_config::{Config, LedgerFile, LedgerSource, NewCheckpointKey, StoreError, SystemEnvironment};
 
 use crate::{

@@ -11,6 +11,7 @@ mod ledger;
 mod log;
 mod models;
 mod output;
+mod replay;
 mod serve;
 mod times;
 mod wire;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Models(options) => models::run(options),
         Command::Demo => demo::run(),
         Command::Ledger { command } => ledger::run(command),
+        Command::Replay(options) => replay::run(options),
         Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),
     };
     match result {

@@ -76,6 +76,8 @@ pub use self::{
     keys::{NewKey, NoEntropy},
     record::{LedgerSource, NewCheckpointKey},
     reload::{Compiled, Fingerprint, Reloaded, Reloader, Watch},
-    report::{BodyFacts, Explained, PolicyChanges, Question, ServedTable},
+    report::{
+        BodyFacts, Explained, PolicyChanges, Question, Replay, ReplaySummary, ReplayedRecord, ServedTable,
+    },
     server_settings::{AdminKeys, ServerSettings},
 };

@@ -3,6 +3,7 @@
 mod changes;
 mod explain;
 mod question;
+mod replay;
 mod served;
 
 use gw_routing::{
@@ -15,6 +16,7 @@ pub use self::{
     changes::PolicyChanges,
     explain::Explained,
     question::{BodyFacts, Question},
+    replay::{Replay, ReplaySummary, ReplayedRecord},
     served::ServedTable,
 };
 use crate::{

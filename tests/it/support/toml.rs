@@ -20,6 +20,7 @@ pub(crate) struct Toml {
     server: String,
     parts: String,
     ledger: String,
+    whole: Option<String>,
     environment: Vec<(String, String)>,
 }
 
@@ -30,6 +31,7 @@ impl Toml {
             server: "listen = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\n".to_owned(),
             parts: String::new(),
             ledger: "store = \"none\"\n".to_owned(),
+            whole: None,
             environment: vec![("UPSTREAM_KEY".to_owned(), UPSTREAM_KEY.to_owned())],
         }
     }
@@ -150,8 +152,18 @@ impl Toml {
         .var(&var, &key_of(name))
     }
 
+    /// Replaces the whole text, and keeps the environment.
+    #[must_use]
+    pub(crate) fn whole(mut self, text: &str) -> Self {
+        self.whole = Some(text.to_owned());
+        self
+    }
+
     /// Returns the text of the file.
     pub(crate) fn text(&self) -> String {
+        if let Some(whole) = &self.whole {
+            return whole.clone();
+        }
         format!("version = 1\n\n[server]\n{}\n{}\n[ledger]\n{}", self.server, self.parts, self.ledger)
     }
 

@@ -139,3 +139,21 @@ fn known(text: &str) -> Result<(u64, SealHash), String> {
     let seq = seq.parse().map_err(|_| "the part before `:` is the number of a record")?;
     Ok((seq, hash.parse().map_err(|_| "the part after `:` is a hash of 64 hexadecimal digits")?))
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayOptions {
+    /// The ledger whose records are taken: a file, or a store as `[ledger]` names it; without it the configuration's own.
+    #[arg(long, value_name = "LEDGER")]
+    pub(crate) ledger: Option<String>,
+    /// The configuration to decide with.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    #[command(flatten)]
+    pub(crate) period: PeriodOptions,
+    /// Prints the sums alone.
+    #[arg(long)]
+    pub(crate) summary: bool,
+    /// How differences are printed; `json`: one object a line.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}

@@ -174,6 +174,19 @@ impl Asked {
         })
     }
 
+    /// Returns whether the classification is below what the tenant's requests begin with.
+    pub(super) fn is_below_default(&self) -> bool {
+        self.classification < self.tenant.default_classification
+    }
+
+    /// Applies the tenant's defaults and floors of now to a request of then.
+    pub(super) fn raise_to_floors(&mut self) {
+        self.classification = self.classification.max(self.tenant.default_classification);
+        let floor = self.tenant.residency.iter().filter(|floor| !self.residency.contains(floor));
+        let floor: Vec<Residency> = floor.cloned().collect();
+        self.residency.extend(floor);
+    }
+
     /// Asks.
     pub(super) fn ask<T>(&self, ask: impl FnOnce(&RouteQuery<'_>) -> T) -> T {
         let metadata = self.metadata.pairs();

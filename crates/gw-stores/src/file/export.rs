@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gw_types::{AccountingRecord, SealHash, TenantId, TokenCount};
+use gw_types::{AccountingRecord, SealHash, StoredRecord, TenantId, TokenCount};
 use jiff::Timestamp;
 use memchr::memmem;
 
@@ -10,7 +10,7 @@ use super::{LedgerFile, Period};
 use crate::{
     StoreError,
     encode::spent,
-    sqlite::{BLOCK_COLUMNS, Block, BlockLine, hash_before},
+    sqlite::{BLOCK_COLUMNS, Block, BlockLine, each_block, hash_before},
 };
 
 /// How records are written.
@@ -77,6 +77,36 @@ impl LedgerFile {
         }
         to.flush()?;
         Ok(written)
+    }
+
+    /// Shows the records of a period, oldest first, until `show` returns `false`. Streams.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the ledger cannot be read, or holds a row that is no record.
+    pub fn each_record(
+        &self,
+        period: Period,
+        mut show: impl FnMut(&StoredRecord) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut unreadable = None;
+        let read = each_block(&self.connection, &(1..=u64::MAX), |block| {
+            for line in block.each().filter(|line| line.id_key.is_some()) {
+                // The parser's message may quote the record; it goes no further.
+                let Ok(record) = serde_json::from_slice::<AccountingRecord>(line.canonical) else {
+                    unreadable = Some(line.seq);
+                    return false;
+                };
+                if period.holds(record.started) && !show(&StoredRecord { seq: line.seq, record }) {
+                    return false;
+                }
+            }
+            true
+        });
+        read.map_err(|error| self.failed(error))?;
+        match unreadable {
+            None => Ok(()),
+            Some(seq) => Err(StoreError::Unreadable { path: self.path.clone(), seq: Some(seq) }),
+        }
     }
 
     /// Writes one record, if it belongs to the period; returns how many were written.
