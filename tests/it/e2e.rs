@@ -14,5 +14,6 @@ mod network;
 mod reload;
 mod replay;
 mod routing;
+mod shared;
 mod tenants;
 mod without_a_file;

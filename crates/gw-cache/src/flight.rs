@@ -40,11 +40,14 @@ pub struct FlightConfig {
     pub items_max: usize,
     /// The most that they may weigh together, in bytes. Default 1 MiB. A heavier item is held alone.
     pub bytes_max: usize,
+    /// Items that the upstream may be ahead of the fastest participant. Default 2; at least 1. The upstream is read as
+    /// fast as somebody takes what it says, and not from one item to the next by turns.
+    pub ahead_max: usize,
 }
 
 impl Default for FlightConfig {
     fn default() -> Self {
-        Self { items_max: 8_192, bytes_max: 1 << 20 }
+        Self { items_max: 8_192, bytes_max: 1 << 20, ahead_max: 2 }
     }
 }
 

@@ -98,6 +98,14 @@ impl CacheKey {
         self
     }
 
+    /// Returns the key of the form that an answer in flight has: plain, a stream, a stream that reports usage. A
+    /// remembered answer is given in every form; the bytes of one in flight have one only.
+    #[must_use]
+    pub fn in_form(&self, stream: bool, usage: bool) -> Self {
+        let digest = derived(&self.digest, "gw form 1", &[u8::from(stream), u8::from(usage)]);
+        Self { origin: self.origin.clone(), digest }
+    }
+
     /// Returns the tenant.
     pub fn tenant(&self) -> &TenantId {
         &self.origin.tenant

@@ -115,7 +115,7 @@ pub(crate) fn adjust_tokens(flight: &mut Flight) -> Result<(), GatewayError> {
 /// Step 7: takes a slot, or waits for one in the queue. Before the money: who waits holds none of it.
 pub(crate) async fn take_slot(flight: &mut Flight, needs: Duration) -> Result<(), GatewayError> {
     let QueuePolicy { max_queue, weight, priority } = flight.queue;
-    let (input, deadline) = (flight.expected.input, flight.deadline);
+    let (input, deadline) = (flight.expected.input, flight.deadline());
     let ticket = Ticket { priority, weight, input, max_queue, deadline, needs };
     let clock = Arc::clone(&flight.state.clock);
     let waiting = flight.subject.acquire(ticket, &clock)?;

@@ -393,7 +393,8 @@ impl Attempts<'_> {
     /// Names the deadline where it, and not the provider, ended the request.
     fn deadline_error(&self, flight: &Flight, error: GatewayError) -> GatewayError {
         let timed_out = error.kind() == ErrorKind::ProviderTimeout && error.status().is_none();
-        if timed_out && flight.remaining(flight.now()).is_zero() {
+        // The request's own: that others may wait longer for a call that is shared is nothing to this one.
+        if timed_out && flight.now() >= flight.deadline {
             let deadline = deadline_passed();
             return if error.is_ambiguous() { deadline.ambiguous() } else { deadline };
         }

@@ -18,6 +18,7 @@ use crate::{
     policy::QueuePolicy,
     progress::{Progress, Spans, micros},
     reply::{Failure, ReplyHead},
+    sharing::Call,
     state::State,
 };
 
@@ -34,6 +35,8 @@ pub(crate) struct Flight {
     pub(crate) queue: QueuePolicy,
     pub(crate) arrived: MonoTime,
     pub(crate) deadline: MonoTime,
+    /// The call that equal requests share, where this one leads it.
+    pub(crate) call: Option<Arc<Call>>,
     pub(crate) held: Held,
     pub(crate) progress: Progress,
     pub(crate) spans: Spans,
@@ -108,6 +111,7 @@ impl Flight {
             subject,
             queue: queue.unwrap_or_default(),
             arrived,
+            call: None,
             held: Held::default(),
             progress: Progress::Idle,
             spans: Spans::default(),
@@ -138,8 +142,13 @@ impl Flight {
         self.state.clock.now()
     }
 
+    /// Returns until when a call may last: for this request, or for one that shares it.
+    pub(crate) fn deadline(&self) -> MonoTime {
+        self.call.as_ref().map_or(self.deadline, |call| self.deadline.max(call.until()))
+    }
+
     pub(crate) fn remaining(&self, now: MonoTime) -> Duration {
-        self.deadline.saturating_since(now)
+        self.deadline().saturating_since(now)
     }
 
     pub(crate) fn since_arrival_us(&self, at: MonoTime) -> u64 {
@@ -296,6 +305,10 @@ impl Flight {
         record.outcome = outcome;
         record.error =
             error.map(GatewayError::kind).or((outcome == Outcome::Cancelled).then_some(ErrorKind::Cancelled));
+        // The call went on for others, and is paid by who began it; what became of this request is another matter.
+        if let Some(left) = self.call.take().and_then(|call| call.left()) {
+            (record.outcome, record.error) = (left.outcome, Some(left.error));
+        }
         if let (Some(began), Some(attempt)) = (self.spans.attempt.take(), record.attempts.last_mut()) {
             attempt.duration_us = micros(now.saturating_since(began));
             attempt.error = record.error;

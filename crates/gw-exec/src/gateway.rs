@@ -10,12 +10,14 @@ use gw_types::{
 };
 
 use crate::{
+    attempts::Served,
     flight::Flight,
     pinned::Pinned,
-    pipeline::{self, Answered},
+    pipeline::{self, Decided},
     policy::Policy,
-    relay::{Collecting, Relay},
+    relay::Relay,
     reply::{Body, Failure, Reply, StreamBody},
+    sharing::Sharing,
     snapshot::GatewaySnapshot,
     state::{State, StateConfig},
 };
@@ -138,21 +140,22 @@ impl Gateway {
     ) -> Result<Reply<Body>, Failure> {
         let mut flight = admitted.flight;
         let side_effecting = request.context.side_effecting;
-        let body = match pipeline::serve(&mut flight, &request).await {
-            Ok(Answered::Hit { answer, completion }) => match (&answer.raw, completion) {
-                (_, Some(completion)) => Body::Completion(completion),
-                (Some(raw), None) => Body::Raw(raw.clone()),
-                (None, None) => return Err(flight.fail(wrong_form(), side_effecting).await),
-            },
-            Ok(Answered::Complete { answer, write }) => {
-                pipeline::remember(&mut flight, write, &answer).await;
-                Body::Raw(answer.raw)
-            }
-            Ok(Answered::Stream { .. }) => return Err(flight.fail(wrong_form(), side_effecting).await),
+        let mut outgoing = match pipeline::decide(&mut flight, &request).await {
+            Ok(Decided::Hit(hit)) => return hit.whole(flight).await,
+            Ok(Decided::Call(outgoing)) => outgoing,
             Err(error) => return Err(flight.fail(error, side_effecting).await),
         };
-        let head = pipeline::finish(flight).await;
-        Ok(Reply { head, body })
+        if let Some(key) = outgoing.shared_key(&request) {
+            return Sharing { flight, request: Arc::new(request), outgoing, key }.whole().await;
+        }
+        match outgoing.make(&mut flight, &request).await {
+            Ok(Served::Complete(answer)) => {
+                pipeline::remember(&mut flight, outgoing.write.take(), &answer).await;
+                Ok(Reply { head: pipeline::finish(flight).await, body: Body::Raw(answer.raw) })
+            }
+            Ok(Served::Stream(_)) => Err(flight.fail(wrong_form(), side_effecting).await),
+            Err(error) => Err(flight.fail(error, side_effecting).await),
+        }
     }
 
     /// Answers a request as a stream; returns once its first meaningful event is here.
@@ -169,30 +172,33 @@ impl Gateway {
     ) -> Result<Reply<StreamBody>, Failure> {
         let mut flight = admitted.flight;
         let side_effecting = request.context.side_effecting;
-        match pipeline::serve(&mut flight, &request).await {
-            Ok(Answered::Hit { completion: Some(completion), .. }) => {
-                let head = pipeline::finish(flight).await;
-                Ok(Reply { head, body: StreamBody::Completion(completion) })
-            }
-            Ok(Answered::Stream { opened, write }) => {
+        let mut outgoing = match pipeline::decide(&mut flight, &request).await {
+            Ok(Decided::Hit(hit)) => return hit.stream(flight).await,
+            Ok(Decided::Call(outgoing)) => outgoing,
+            Err(error) => return Err(flight.fail(error, side_effecting).await),
+        };
+        if let Some(key) = outgoing.shared_key(&request) {
+            return Sharing { flight, request: Arc::new(request), outgoing, key }.stream().await;
+        }
+        match outgoing.make(&mut flight, &request).await {
+            Ok(Served::Stream(opened)) => {
                 let mut head = flight.head(Outcome::Ok);
                 head.refresh(&flight);
-                let cap = flight.cap();
-                let collecting = write.and_then(|write| {
-                    let codec = flight.state.codec(request.operation)?;
-                    Some(Collecting { collector: codec.collector(), write })
-                });
-                let relay = Relay::new(flight, opened, cap, side_effecting, collecting);
+                let relay = Relay::alone(flight, &request, opened, outgoing.write.take());
                 Ok(Reply { head, body: StreamBody::Relay(Box::new(relay)) })
             }
-            Ok(Answered::Hit { completion: None, .. } | Answered::Complete { .. }) => {
-                Err(flight.fail(wrong_form(), side_effecting).await)
-            }
+            Ok(Served::Complete(_)) => Err(flight.fail(wrong_form(), side_effecting).await),
             Err(error) => Err(flight.fail(error, side_effecting).await),
         }
     }
+
+    /// Waits until everything has ended that goes on without the request that began it: calls that others share,
+    /// judgements of similar answers. To be called once no request is let in any more.
+    pub async fn finish(&self) {
+        self.state.tasks.ended().await;
+    }
 }
 
-fn wrong_form() -> GatewayError {
+pub(crate) fn wrong_form() -> GatewayError {
     GatewayError::new(ErrorKind::Internal, "the answer has another form than the request asked for")
 }

@@ -32,10 +32,12 @@ mod progress;
 mod relay;
 mod remember;
 mod reply;
+mod sharing;
 mod snapshot;
 mod state;
 mod station;
 mod system;
+mod tasks;
 mod timeout;
 
 pub use gw_limits::{

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, hash::BuildHasher, sync::Arc, time::Duration};
 
 use foldhash::fast::FixedState;
-use gw_cache::CachedAnswer;
+use gw_cache::{CacheKey, CachedAnswer};
 use gw_routing::{
     AllAvailable, Availability, Exclusion, ExclusionReason, Live, RouteQuery, Selection, Strategy,
 };
@@ -18,22 +18,39 @@ use crate::{
     attempts::{Attempts, Served},
     estimate,
     flight::{Expected, Flight, stored},
+    gateway::wrong_form,
     health::Moment,
-    opening::Opened,
     pinned::Pinned,
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
-    reply::ReplyHead,
+    reply::{Body, Failure, Reply, ReplyHead, StreamBody},
 };
 
 /// The beginning of a body that a conversation is recognised by, in bytes.
 const AFFINITY_BYTES: usize = 1_024;
 
-/// How a request was answered.
-pub(crate) enum Answered {
-    Hit { answer: Arc<CachedAnswer>, completion: Option<Arc<Completion>> },
-    Complete { answer: CompleteAnswer, write: Option<CacheWrite> },
-    Stream { opened: Opened, write: Option<CacheWrite> },
+/// What is known once the cache was asked: steps 1 to 5.
+pub(crate) enum Decided {
+    /// An answer from the past.
+    Hit(Hit),
+    /// A provider must be called.
+    Call(Box<Outgoing>),
+}
+
+/// A remembered answer, in the form that the caller asked for.
+pub(crate) struct Hit {
+    pub(crate) answer: Arc<CachedAnswer>,
+    pub(crate) completion: Option<Arc<Completion>>,
+}
+
+/// A call that is decided and not made yet: who may answer, what limits it, where its answer is remembered.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    selection: Selection,
+    limited: bool,
+    budgeted: bool,
+    /// Decided before the call, so that a failover does not change the key.
+    pub(crate) write: Option<Box<CacheWrite>>,
 }
 
 /// What a request and its tenant say together.
@@ -45,11 +62,11 @@ struct Effective {
     budgeted: bool,
 }
 
-/// Runs steps 1 to 8.
-pub(crate) async fn serve(
+/// Runs steps 1 to 5.
+pub(crate) async fn decide(
     flight: &mut Flight,
     request: &NormalizedRequest,
-) -> Result<Answered, GatewayError> {
+) -> Result<Decided, GatewayError> {
     let effective = read_request(flight, request)?;
     // 2. Cheapest refusal first: a spent window needs no bucket, no route and no provider.
     admission::check_quota(flight)?;
@@ -59,14 +76,15 @@ pub(crate) async fn serve(
     // 4. Pure. The primary candidate must be known before the cache can be asked.
     let (selection, home) = route(flight, request, &effective)?;
     let pinned = Arc::clone(&flight.policy);
-    let (route_name, route) = pinned.route(selection.route.unwrap_or_default());
-    let primary = flight.policy.target(selection.chain[0]).clone();
+    let (_, route) = pinned.route(selection.route.unwrap_or_default());
     // 5. After routing: the same words at another deployment are another answer.
-    let home = flight.policy.target(home).clone();
-    let lookup = look_up(flight, request, route.cache.as_ref(), &home, effective.classification).await;
+    let lookup = look_up(flight, request, route, pinned.target(home), effective.classification).await;
     let write = match lookup {
-        Lookup::Hit(answer, completion) => return Ok(hit(flight, answer, completion)),
-        Lookup::Miss(write) => Some(*write),
+        Lookup::Hit(hit) => {
+            note_hit(flight, &hit);
+            return Ok(Decided::Hit(hit));
+        }
+        Lookup::Miss(write) => Some(write),
         Lookup::Bypass => None,
     };
     if request.context.cache == gw_types::CacheControl::OnlyIfCached {
@@ -75,25 +93,61 @@ pub(crate) async fn serve(
             "no cached answer, and the request asked for nothing else",
         ));
     }
-    // 7. Everything that the call may take is reserved before it is made.
-    let counts_tokens = |index: &usize| flight.policy.target_state(*index).counts_tokens;
-    let attempts = Attempts {
-        request,
-        chain: &selection.chain,
-        max_attempts: if selection.last_resort { 1 } else { route.max_attempts.get() },
-        is_bounded: effective.limited || selection.chain.iter().any(counts_tokens),
-        budgeted: effective.budgeted,
-        route,
-    };
-    take_limits(flight, &attempts, route_name, &primary.deployment).await?;
-    // 8. Attempts against what is left of the deadline.
-    flight.state.retries.ratio().request();
-    let served = attempts.run(flight).await?;
-    note_serving(flight);
-    Ok(match served {
-        Served::Complete(answer) => Answered::Complete { answer, write },
-        Served::Stream(opened) => Answered::Stream { opened, write },
-    })
+    let Effective { limited, budgeted, .. } = effective;
+    Ok(Decided::Call(Box::new(Outgoing { selection, limited, budgeted, write })))
+}
+
+impl Hit {
+    /// Answers whole.
+    pub(crate) async fn whole(self, flight: Flight) -> Result<Reply<Body>, Failure> {
+        let body = match (&self.answer.raw, self.completion) {
+            (_, Some(completion)) => Body::Completion(completion),
+            (Some(raw), None) => Body::Raw(raw.clone()),
+            (None, None) => return Err(flight.fail(wrong_form(), false).await),
+        };
+        Ok(Reply { head: finish(flight).await, body })
+    }
+
+    /// Answers as a stream.
+    pub(crate) async fn stream(self, flight: Flight) -> Result<Reply<StreamBody>, Failure> {
+        let Some(completion) = self.completion else { return Err(flight.fail(wrong_form(), false).await) };
+        Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
+    }
+}
+
+impl Outgoing {
+    /// Returns the key under which equal requests in flight share the call; `None`: none does.
+    pub(crate) fn shared_key(&self, request: &NormalizedRequest) -> Option<CacheKey> {
+        self.write.as_ref()?.shared_key(request)
+    }
+
+    /// Runs steps 7 and 8.
+    pub(crate) async fn make(
+        &self,
+        flight: &mut Flight,
+        request: &NormalizedRequest,
+    ) -> Result<Served, GatewayError> {
+        let selection = &self.selection;
+        let policy = Arc::clone(&flight.policy);
+        let (route_name, route) = policy.route(selection.route.unwrap_or_default());
+        let primary = &policy.target(selection.chain[0]).deployment;
+        // 7. Everything that the call may take is reserved before it is made.
+        let counts_tokens = |index: &usize| policy.target_state(*index).counts_tokens;
+        let attempts = Attempts {
+            request,
+            chain: &selection.chain,
+            max_attempts: if selection.last_resort { 1 } else { route.max_attempts.get() },
+            is_bounded: self.limited || selection.chain.iter().any(counts_tokens),
+            budgeted: self.budgeted,
+            route,
+        };
+        take_limits(flight, &attempts, route_name, primary).await?;
+        // 8. Attempts against what is left of the deadline.
+        flight.state.retries.ratio().request();
+        let served = attempts.run(flight).await?;
+        note_serving(flight);
+        Ok(served)
+    }
 }
 
 /// Step 7. What is taken before a later part refuses goes back when the flight ends.
@@ -347,14 +401,13 @@ fn affinity(tenant: &TenantId, body: &[u8]) -> u64 {
     FixedState::default().hash_one((tenant, &body[..body.len().min(AFFINITY_BYTES)]))
 }
 
-fn hit(flight: &mut Flight, answer: Arc<CachedAnswer>, completion: Option<Arc<Completion>>) -> Answered {
-    // A remembered answer carries facts about its own making. Its cost and attempts are wrong for this request and
-    // stay out; who made it is evidence and goes in.
+/// Puts into the record who made a remembered answer. The answer carries facts about its own making: its cost and
+/// attempts are wrong for this request and stay out; who made it is evidence and goes in.
+pub(crate) fn note_hit(flight: &mut Flight, Hit { answer, .. }: &Hit) {
     let record = flight.record();
     record.serving = Some(answer.serving.clone());
     record.model_version.clone_from(&answer.model_version);
     record.served_model.clone_from(&answer.facts.served_model);
-    Answered::Hit { answer, completion }
 }
 
 fn note_serving(flight: &mut Flight) {
@@ -371,7 +424,7 @@ fn note_serving(flight: &mut Flight) {
 }
 
 /// Step 10 for a whole answer.
-pub(crate) async fn remember(flight: &mut Flight, write: Option<CacheWrite>, answer: &CompleteAnswer) {
+pub(crate) async fn remember(flight: &mut Flight, write: Option<Box<CacheWrite>>, answer: &CompleteAnswer) {
     let Some(write) = write else { return };
     let record = flight.record();
     let Some(serving) = record.serving.clone() else { return };

@@ -25,6 +25,9 @@ pub struct Target {
 pub struct RoutePolicy {
     /// How its answers are remembered; `None`: not at all.
     pub cache: Option<CachePolicy>,
+    /// Digest of the route and its deployments as configured: part of every key of the cache, so that a changed route
+    /// never serves what it answered before.
+    pub digest: BoundedText,
     /// The output bound for requests that name none, where a budget or a token limit applies.
     pub default_max_output_tokens: Option<TokenCount>,
     /// Provider calls for one request, over all deployments.
@@ -39,6 +42,7 @@ impl Default for RoutePolicy {
         const ATTEMPTS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not 0");
         Self {
             cache: None,
+            digest: BoundedText::default(),
             default_max_output_tokens: None,
             max_attempts: ATTEMPTS,
             strict_translation: false,

@@ -1,28 +1,24 @@
-//! A streamed answer on its way to the caller: relayed as it comes, counted, and settled however it ends.
+//! A streamed answer on its way to the caller: of its request's own call, or of one that it shares.
+
+mod own;
+mod shared;
 
 use std::{
-    collections::VecDeque,
-    future::Future,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gw_types::{
-    AnswerFacts, AnswerStream, ErrorKind, FinishReason, FrameFacts, GatewayError, MonoTime, Outcome, Receipt,
-    Sleep, StreamCollector, StreamItem, TokenCount,
-};
+use gw_types::{GatewayError, NormalizedRequest, Receipt, TokenCount};
 
+pub(crate) use self::own::Own;
+use self::shared::Shared;
 use crate::{
-    attempts::deadline_passed,
-    estimate::Relayed,
     flight::Flight,
     opening::Opened,
-    progress::Progress,
-    remember::{COLLECTED_BYTES_MAX, CacheWrite, Remembered},
+    remember::CacheWrite,
+    sharing::{Follower, Leader},
 };
 
 /// One step of a relayed stream. After anything but `Bytes` the stream ends.
@@ -53,207 +49,46 @@ impl std::fmt::Debug for RelayItem {
 
 /// A streamed answer, as a stream of [`RelayItem`]s.
 ///
-/// Owns everything that the request holds. It relays the provider's bytes without a task, a channel or a copy; polling
-/// it drives the provider, so a slow reader slows the provider down. The record is stored before the last item is
-/// returned. Dropping it at any point cancels the provider's call at once and settles what was relayed.
-pub struct Relay {
-    flight: Option<Flight>,
-    items: Option<AnswerStream>,
-    held: VecDeque<StreamItem>,
-    ending: Option<Ending>,
-    storing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    side_effecting: bool,
-    collecting: Option<Collecting>,
-    facts: AnswerFacts,
-    cap: Option<TokenCount>,
-    pace: Pace,
-}
+/// Owns everything that the request holds. The provider's bytes are relayed without a copy; where nobody shares the
+/// call, polling drives the provider without a task or a channel, and a slow reader slows the provider down: at once, or
+/// once the buffer for those who may still follow is full. The record is stored before the last item is returned.
+/// Dropping it at any point settles what was relayed, and cancels the provider's call at once unless others read it.
+#[derive(Debug)]
+pub struct Relay(Kind);
 
-/// An answer that is collected for the cache while it is relayed.
-pub(crate) struct Collecting {
-    pub(crate) collector: Box<dyn StreamCollector>,
-    pub(crate) write: CacheWrite,
-}
-
-struct Ending {
-    receipt: Option<Receipt>,
-    item: RelayItem,
-}
-
-/// The idle limit and the deadline on one timer that is armed again only when it fires.
-struct Pace {
-    timer: Sleep,
-    idle: Duration,
-    progress: MonoTime,
+#[derive(Debug)]
+enum Kind {
+    Own(Box<Own>),
+    Shared(Box<Shared>),
 }
 
 impl Relay {
-    pub(crate) fn new(
+    /// Relays the request's own call, which nobody shares.
+    pub(crate) fn alone(
         flight: Flight,
+        request: &NormalizedRequest,
         opened: Opened,
-        cap: Option<TokenCount>,
-        side_effecting: bool,
-        collecting: Option<Collecting>,
+        write: Option<Box<CacheWrite>>,
     ) -> Self {
-        let now = flight.now();
-        let idle = match flight.progress {
-            Progress::Called { target, .. } => flight.policy.target(target).deployment.timing.stream_idle,
-            Progress::Idle | Progress::Streaming { .. } | Progress::Answered { .. } => Duration::MAX,
-        };
-        let timer = flight.state.clock.sleep_until(flight.deadline.min(now.saturating_add(idle)));
-        Self {
-            pace: Pace { timer, idle, progress: now },
-            flight: Some(flight),
-            items: Some(opened.items),
-            held: opened.held,
-            ending: None,
-            storing: None,
-            side_effecting,
-            collecting,
-            facts: AnswerFacts::default(),
-            cap,
-        }
+        Self(Kind::Own(Box::new(Own::begin(flight, request, opened, write))))
+    }
+
+    /// Relays the call that the request leads.
+    pub(crate) fn leading(leader: Leader) -> Self {
+        Self(Kind::Shared(Box::new(Shared::leading(leader))))
+    }
+
+    /// Relays the call that the request follows.
+    pub(crate) fn following(follower: Follower, flight: Flight) -> Self {
+        Self(Kind::Shared(Box::new(Shared::following(follower, flight))))
     }
 
     /// Breaks the answer off with an error of gw's own: what was relayed is settled and recorded, and the error is the
     /// last item. Does nothing once the answer has ended.
     pub fn abort(&mut self, error: GatewayError) {
-        if self.flight.is_some() {
-            self.end(Outcome::Failed, RelayItem::Failed(error));
-        }
-    }
-
-    /// Counts an item, then decides what the caller gets of it.
-    fn take(&mut self, item: StreamItem) -> Option<RelayItem> {
-        self.count(&item.facts);
-        if let Some(collecting) = &mut self.collecting {
-            collecting.collector.push(&item);
-            if collecting.collector.bytes() > COLLECTED_BYTES_MAX {
-                self.collecting = None;
-            }
-        }
-        if let Some(error) = item.facts.error {
-            self.fail(error);
-        } else if item.facts.terminal {
-            self.complete();
-        } else if self.is_over_the_cap(&item.facts) {
-            // What is beyond the cap is neither delivered nor charged.
-            self.end(Outcome::Capped, RelayItem::Capped { output: self.cap.unwrap_or_default() });
-            return None;
-        }
-        (!item.raw.is_empty()).then_some(RelayItem::Bytes(item.raw))
-    }
-
-    fn count(&mut self, facts: &FrameFacts) {
-        let Some(flight) = &mut self.flight else { return };
-        if facts.content_frames > 0 {
-            self.pace.progress = flight.now();
-        }
-        if let Progress::Called { target, .. } = flight.progress {
-            flight.progress = Progress::Streaming { target, relayed: Relayed::default(), usage: None };
-        }
-        let scale = flight.expected.scale;
-        if let Progress::Streaming { relayed, usage, .. } = &mut flight.progress {
-            relayed.push(facts.content_frames, facts.content_bytes);
-            if facts.usage.is_some() {
-                usage.clone_from(&facts.usage);
-            }
-            let passed = relayed.tokens(scale);
-            flight.charge_output(passed, false);
-        }
-        self.facts.content_bytes += u64::from(facts.content_bytes);
-        self.facts.tool_calls |= facts.tool_calls;
-        self.facts.finish = worse(self.facts.finish, facts.finish);
-        if let Some(model) = &facts.served_model {
-            flight.record().served_model = Some(model.clone());
-            self.facts.served_model = Some(model.clone());
-        }
-    }
-
-    /// Says whether the provider has certainly sent more than was reserved, and goes on: it ignores its bound.
-    fn is_over_the_cap(&self, facts: &FrameFacts) -> bool {
-        let (Some(cap), Some(flight)) = (self.cap, &self.flight) else { return false };
-        let Progress::Streaming { relayed, usage, .. } = &flight.progress else { return false };
-        let counted = || relayed.tokens_at_least(flight.expected.scale);
-        let passed = usage.as_ref().map_or_else(counted, |usage| usage.output_total());
-        facts.finish.is_none() && passed > cap
-    }
-
-    fn complete(&mut self) {
-        let collected = self.collecting.take().and_then(|collecting| {
-            collecting.collector.finish().map(|completion| (collecting.write, Arc::new(completion)))
-        });
-        if let (Some((write, completion)), Some(flight)) = (collected, &mut self.flight) {
-            let record = flight.record();
-            if let Some(serving) = record.serving.clone() {
-                let answer = Remembered {
-                    raw: None,
-                    completion: Some(completion),
-                    facts: self.facts.clone(),
-                    serving,
-                    model_version: record.model_version.clone(),
-                    origin: record.id.clone(),
-                    complete: true,
-                };
-                self.storing = Some(Box::pin(write.store(Arc::clone(&flight.state), answer)));
-            }
-        }
-        self.end(Outcome::Ok, RelayItem::Done);
-    }
-
-    fn fail(&mut self, error: GatewayError) {
-        let error = if self.side_effecting { error } else { error.unambiguous() };
-        self.end(error.outcome(), RelayItem::Failed(error));
-    }
-
-    /// Cancels what is left of the call, settles and leaves the record; the last item waits for the receipt.
-    fn end(&mut self, outcome: Outcome, item: RelayItem) {
-        self.items = None;
-        self.held.clear();
-        let error = match &item {
-            RelayItem::Failed(error) => Some(error),
-            RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped { .. } => None,
-        };
-        let receipt = self.flight.take().map(|mut flight| {
-            flight.judge(error.map_or(Ok(()), Err));
-            flight.close(outcome, error)
-        });
-        self.ending = Some(Ending { receipt, item });
-    }
-
-    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {
-        if let Some(storing) = &mut self.storing {
-            ready!(storing.as_mut().poll(cx));
-            self.storing = None;
-        }
-        let Some(ending) = &mut self.ending else { return Poll::Ready(None) };
-        if let Some(Receipt::Pending(stored)) = &mut ending.receipt
-            && ready!(stored.as_mut().poll(cx)).is_err()
-        {
-            tracing::error!("the ledger could not confirm a record");
-        }
-        Poll::Ready(self.ending.take().map(|ending| ending.item))
-    }
-
-    /// Ends the stream when its deadline has passed or nothing has come for too long.
-    fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            ready!(self.pace.timer.as_mut().poll(cx));
-            let Some(flight) = &self.flight else { return Poll::Ready(()) };
-            let now = flight.now();
-            let idle_until = self.pace.progress.saturating_add(self.pace.idle);
-            if now >= flight.deadline {
-                self.fail(deadline_passed());
-                return Poll::Ready(());
-            }
-            if now >= idle_until {
-                self.fail(
-                    GatewayError::new(ErrorKind::ProviderTimeout, "the provider's stream has stalled")
-                        .ambiguous(),
-                );
-                return Poll::Ready(());
-            }
-            self.pace.timer = flight.state.clock.sleep_until(flight.deadline.min(idle_until));
+        match &mut self.0 {
+            Kind::Own(own) => own.abort(error),
+            Kind::Shared(shared) => shared.abort(error),
         }
     }
 }
@@ -262,42 +97,33 @@ impl Stream for Relay {
     type Item = RelayItem;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {
-        let this = self.get_mut();
-        loop {
-            if let Some(item) = this.held.pop_front() {
-                if let Some(relayed) = this.take(item) {
-                    return Poll::Ready(Some(relayed));
-                }
-                continue;
-            }
-            let Some(items) = &mut this.items else { return this.poll_ending(cx) };
-            match items.as_mut().poll_next(cx) {
-                Poll::Ready(Some(Ok(item))) => {
-                    if let Some(relayed) = this.take(item) {
-                        return Poll::Ready(Some(relayed));
-                    }
-                }
-                Poll::Ready(Some(Err(error))) => this.fail(error),
-                Poll::Ready(None) => this.fail(GatewayError::new(
-                    ErrorKind::StreamInterrupted,
-                    "the provider's stream ended before its terminal event",
-                )),
-                Poll::Pending => ready!(this.poll_pace(cx)),
-            }
+        match &mut self.get_mut().0 {
+            Kind::Own(own) => Pin::new(own.as_mut()).poll_next(cx),
+            Kind::Shared(shared) => shared.poll_next(cx),
         }
     }
 }
 
-impl std::fmt::Debug for Relay {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Relay").field("flight", &self.flight).finish_non_exhaustive()
+/// The last item of a stream, which waits for its record.
+#[derive(Debug)]
+struct Ending {
+    receipt: Option<Receipt>,
+    item: RelayItem,
+}
+
+impl Ending {
+    fn new(receipt: Option<Receipt>, item: RelayItem) -> Self {
+        Self { receipt, item }
     }
 }
 
-/// Returns the reason that speaks against storing, if either does.
-fn worse(one: Option<FinishReason>, other: Option<FinishReason>) -> Option<FinishReason> {
-    match (one, other) {
-        (None | Some(FinishReason::Stop), Some(reason)) => Some(reason),
-        (kept, _) => kept,
+/// Gives the last item once the record is stored.
+fn poll_ending(ending: &mut Option<Ending>, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {
+    let Some(waiting) = ending else { return Poll::Ready(None) };
+    if let Some(Receipt::Pending(stored)) = &mut waiting.receipt
+        && ready!(stored.as_mut().poll(cx)).is_err()
+    {
+        tracing::error!("the ledger could not confirm a record");
     }
+    Poll::Ready(ending.take().map(|ending| ending.item))
 }

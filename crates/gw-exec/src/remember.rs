@@ -9,15 +9,20 @@ use gw_types::{
     NormalizedRequest, Question, RequestId, Temperature,
 };
 
-use crate::{flight::Flight, policy::Target, state::State};
+use crate::{
+    flight::Flight,
+    pipeline::Hit,
+    policy::{RoutePolicy, Target},
+    state::State,
+};
 
 /// The longest streamed answer that is collected for the cache, in bytes of text; a longer one is relayed only.
 pub(crate) const COLLECTED_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// What a look-up decided.
 pub(crate) enum Lookup {
-    /// An answer, in the form that the caller asked for.
-    Hit(Arc<CachedAnswer>, Option<Arc<Completion>>),
+    /// An answer.
+    Hit(Hit),
     /// No answer; what comes may be stored with this.
     Miss(Box<CacheWrite>),
     /// The cache is not for this request.
@@ -34,6 +39,8 @@ pub(crate) struct CacheWrite {
     side_effecting: bool,
     classification: Classification,
     temperature: Temperature,
+    /// Whether equal requests in flight may share the call.
+    shares: bool,
 }
 
 /// An answer on its way into the cache.
@@ -49,6 +56,20 @@ pub(crate) struct Remembered {
 }
 
 impl CacheWrite {
+    /// Returns the key under which equal requests in flight share one call; `None` where they do not.
+    ///
+    /// Streams and plain answers are different calls, and so are streams with and without a report of usage: what is
+    /// shared are the provider's own bytes.
+    pub(crate) fn shared_key(&self, request: &NormalizedRequest) -> Option<CacheKey> {
+        let facts = &request.facts;
+        self.shares.then(|| self.key.in_form(facts.stream, facts.stream && facts.include_usage))
+    }
+
+    /// Looks for an answer that has come since the first look.
+    pub(crate) fn look_again(&self, flight: &mut Flight, request: &NormalizedRequest) -> Option<Hit> {
+        exact(flight, request, &self.policy, &self.key)
+    }
+
     /// Stores the answer in both tiers if the write rule allows. The rule lives in `gw-cache` and nowhere else.
     ///
     /// The exact tier holds it before the first await, so that a caller who does not wait loses only the other one.
@@ -88,25 +109,27 @@ impl CacheWrite {
 pub(crate) async fn look_up(
     flight: &mut Flight,
     request: &NormalizedRequest,
-    policy: Option<&CachePolicy>,
+    route: &RoutePolicy,
     primary: &Target,
     classification: Classification,
 ) -> Lookup {
-    let Some(policy) = policy else { return Lookup::Bypass };
+    let Some(policy) = &route.cache else { return Lookup::Bypass };
     let context = &request.context;
     let temperature = request.facts.temperature;
     let readable = may_read(policy, context.cache, context.side_effecting, classification, temperature);
     if !readable && context.cache != CacheControl::NoCache {
         return Lookup::Bypass;
     }
-    let Some((key, question)) = keys(flight, request, policy, primary) else { return Lookup::Bypass };
+    let Some((key, question)) = keys(flight, request, (route, policy), primary) else {
+        return Lookup::Bypass;
+    };
     flight.record().decision.cache_key = Some(key.digest_hex());
     if readable {
         if let Some(hit) = exact(flight, request, policy, &key) {
-            return hit;
+            return Lookup::Hit(hit);
         }
         if let Some(hit) = similar(flight, request, policy, question.as_ref()).await {
-            return hit;
+            return Lookup::Hit(hit);
         }
         flight.record().cache = CacheState::Miss;
     }
@@ -118,6 +141,7 @@ pub(crate) async fn look_up(
         side_effecting: context.side_effecting,
         classification,
         temperature,
+        shares: readable && request.operation.generates(),
     }))
 }
 
@@ -127,7 +151,7 @@ fn exact(
     request: &NormalizedRequest,
     policy: &CachePolicy,
     key: &CacheKey,
-) -> Option<Lookup> {
+) -> Option<Hit> {
     let answer = policy.exact.then(|| flight.state.exact.get(key, flight.now())).flatten()?;
     let hit = in_the_form_asked_for(flight, request, answer)?;
     flight.record().cache = CacheState::Exact;
@@ -139,7 +163,7 @@ async fn similar(
     request: &NormalizedRequest,
     policy: &CachePolicy,
     question: Option<&(Partition, Question)>,
-) -> Option<Lookup> {
+) -> Option<Hit> {
     let ((partition, question), semantic) = (question?, policy.semantic.as_ref()?);
     let state = Arc::clone(&flight.state);
     match state.semantic.get(partition, question, semantic, flight.now()).await {
@@ -161,10 +185,9 @@ async fn similar(
 fn keys(
     flight: &mut Flight,
     request: &NormalizedRequest,
-    policy: &CachePolicy,
+    (route, policy): (&RoutePolicy, &CachePolicy),
     primary: &Target,
 ) -> Option<(CacheKey, Option<(Partition, Question)>)> {
-    let digest = flight.policy.digest().clone();
     let state = Arc::clone(&flight.state);
     let record = flight.record();
     let parts = KeyParts {
@@ -173,7 +196,7 @@ fn keys(
         primary: &primary.deployment.name,
         model_version: primary.deployment.model_version.as_ref().map(BoundedText::as_str),
         operation: request.operation,
-        policy_digest: digest.as_str(),
+        policy_digest: route.digest.as_str(),
     };
     let question = policy
         .semantic
@@ -188,14 +211,14 @@ fn in_the_form_asked_for(
     flight: &Flight,
     request: &NormalizedRequest,
     answer: Arc<CachedAnswer>,
-) -> Option<Lookup> {
+) -> Option<Hit> {
     if !request.facts.stream && answer.raw.is_some() {
-        return Some(Lookup::Hit(answer, None));
+        return Some(Hit { answer, completion: None });
     }
     let completion = match (&answer.completion, &answer.raw) {
         (Some(completion), _) => Arc::clone(completion),
         (None, Some(raw)) => Arc::new(flight.state.codec(request.operation)?.completion(raw)?),
         (None, None) => return None,
     };
-    Some(Lookup::Hit(answer, Some(completion)))
+    Some(Hit { answer, completion: Some(completion) })
 }

@@ -79,7 +79,7 @@ pub enum StreamBody {
 }
 
 /// An error and its evidence.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// The evidence.
     pub head: Box<ReplyHead>,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use gw_cache::{ExactCache, SemanticCache};
+use gw_cache::{ExactCache, SemanticCache, flight::FlightConfig};
 use gw_limits::{Estimator, Limits};
 use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
-use crate::{budget::RetryBudgets, health::Breakers, lanes::Lanes};
+use crate::{budget::RetryBudgets, health::Breakers, lanes::Lanes, sharing::SharedCalls, tasks::Tasks};
 
 /// What a gateway's state is made of.
 #[derive(Debug)]
@@ -45,6 +45,9 @@ pub(crate) struct State {
     pub(crate) lanes: Lanes,
     pub(crate) estimator: Estimator,
     pub(crate) strategies: StrategyState,
+    /// Calls that equal requests share.
+    pub(crate) shared: SharedCalls,
+    pub(crate) tasks: Tasks,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
 
@@ -63,6 +66,8 @@ impl State {
             lanes: Lanes::default(),
             estimator: Estimator::new(),
             strategies: StrategyState::default(),
+            shared: SharedCalls::new(FlightConfig::default()),
+            tasks: Tasks::default(),
             codecs: config.codecs,
         }
     }

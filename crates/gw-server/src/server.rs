@@ -129,6 +129,11 @@ impl Server {
             drain(app).await;
         };
         tokio::join!(drain, data, admin);
+        // What goes on without a connection: nobody waits for a shared call any more, so it ends now.
+        tokio::select! {
+            () = app.gateway.finish() => {}
+            () = app.clock.sleep_until(after(app, LAST_BYTES)) => {}
+        }
         app.ledger.flush().await;
     }
 }

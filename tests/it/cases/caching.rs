@@ -1,11 +1,12 @@
 //! Kind `caching`.
 
-use gw_testkit::{FakeProvider, ok};
+use gw_testkit::{ChatEnd, FakeProvider, FakeStream, Fault, Step, content_filter, ok, status};
 use gw_types::CacheState;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Ask, Gw, House, Toml, chat, key_of};
+use super::streaming::content;
+use crate::support::{Ask, Events, Gw, House, Toml, chat, key_of};
 
 /// An upstream whose answers number its calls.
 async fn counter() -> FakeProvider {
@@ -189,4 +190,122 @@ async fn exact_key_covers_everything_and_nothing_of_the_process() {
         keys.insert(gw.records(1).await[0]["decision"]["cache_key"].as_str().unwrap().to_owned());
     }
     assert_eq!(keys.len(), 1, "a key does not depend on a seed of the process: {keys:?}");
+}
+
+const NEAR: &str = "cache = { exact = true, semantic = { threshold = 0.9 }, temperature = \"zero\" }";
+
+/// An upstream that does something else once, and then answers `full`.
+async fn once(first: impl Into<Fault>) -> (FakeProvider, Gw) {
+    let first = first.into();
+    let provider = FakeProvider::start_with(move |call| match call.number {
+        1 => first.clone(),
+        _ => ok("full").into(),
+    })
+    .await
+    .unwrap();
+    let toml = Toml::new().upstream("up", &provider).route_with("m", &["up"], NEAR).tenant("a", "");
+    let gw = Gw::start(&toml).await;
+    (provider, gw)
+}
+
+fn asking(stream: bool) -> Value {
+    let mut body = chat("m", "what is the tallest mountain of the whole continent of South America");
+    (body["temperature"], body["stream"]) = (0.into(), stream.into());
+    body
+}
+
+/// Asks and returns what was said, if it was said to its end, and what the cache did.
+async fn ask(gw: &Gw, stream: bool) -> (Option<String>, String) {
+    let call = gw.chat("a", &asking(stream));
+    if stream {
+        let told = call.stream().await;
+        let (status, cache) = (told.status, told.header("x-gw-cache").to_owned());
+        let text = told.rest().await;
+        let events = (status == 200).then(|| Events::read(&text)).filter(|events| events.done);
+        (events.map(|events| events.text()), cache)
+    } else {
+        let given = call.send().await;
+        ((given.status == 200).then(|| given.said()), given.header("x-gw-cache").to_owned())
+    }
+}
+
+async fn is_not_stored(what: &str, first: impl Into<Fault>, stream: bool) {
+    let (provider, gw) = once(first).await;
+    let (said, cache) = ask(&gw, stream).await;
+    assert_eq!(cache, "miss", "{what}: {said:?}");
+    for (calls, cache) in [(2, "miss"), (2, "exact")] {
+        assert_eq!(ask(&gw, stream).await, (Some("full".to_owned()), cache.to_owned()), "{what}");
+        assert_eq!(provider.calls().len(), calls, "{what}");
+    }
+}
+
+fn stream_of(steps: impl IntoIterator<Item = Step>) -> FakeStream {
+    FakeStream::new(steps)
+}
+
+#[tokio::test]
+async fn incomplete_or_failed_answers_are_not_stored() {
+    is_not_stored("V1", ok("one two").end(ChatEnd::EndAfter(2)), true).await;
+    is_not_stored("V2", stream_of([content("one"), super::streaming::done()]), true).await;
+    let error = json!({"error": {"message": "no", "type": "server_error", "code": null, "param": null}});
+    let in_band = status(200).body(error.to_string());
+    let tool = json!({"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{
+        "index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "t1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}});
+    let tool_event = Step::event(
+        r#"{"id":"c1","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t1","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":null}]}"#,
+    );
+    let called =
+        Step::event(r#"{"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#);
+    for stream in [false, true] {
+        is_not_stored("V3", ok("one two").finish("length"), stream).await;
+        is_not_stored("V4", ok("one two").finish("content_filter"), stream).await;
+        is_not_stored("V4, refused", content_filter(), stream).await;
+        is_not_stored("V7", ok(""), stream).await;
+        is_not_stored("V8", status(500), stream).await;
+    }
+    is_not_stored("V5", in_band, false).await;
+    is_not_stored("V5", stream_of([Step::event(&error.to_string())]), true).await;
+    is_not_stored("V9", status(200).body(tool.to_string()), false).await;
+    is_not_stored("V9", stream_of([tool_event, called, super::streaming::done()]), true).await;
+}
+
+#[tokio::test]
+async fn incomplete_or_failed_answers_are_not_stored_v6() {
+    let (provider, gw) = once(ok("one two three").gate_after(1)).await;
+    let mut left = gw.chat("a", &asking(true)).stream().await;
+    left.until("one").await;
+    drop(left);
+    provider.wait_for_client_gone(1).await;
+    for (calls, cache) in [(2, "miss"), (2, "exact")] {
+        assert_eq!(ask(&gw, true).await, (Some("full".to_owned()), cache.to_owned()));
+        assert_eq!(provider.calls().len(), calls);
+    }
+}
+
+#[tokio::test]
+async fn incomplete_or_failed_answers_are_not_stored_v10() {
+    // Both forms: one fails before its head, the other behind events that say nothing yet.
+    let role = Step::event(
+        r#"{"id":"c1","choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}"#,
+    );
+    let faults: [(bool, Fault); 2] = [
+        (false, Fault::AtGate { then: Box::new(status(500).into()) }),
+        (true, Fault::AtGate { then: Box::new(stream_of([role]).into()) }),
+    ];
+    for (stream, first) in faults {
+        let (provider, gw) = once(first).await;
+        let leader = ask(&gw, stream);
+        let follower = async {
+            provider.wait_for_calls(1).await;
+            let waiting = ask(&gw, stream);
+            let opening = async { provider.open_gate() };
+            tokio::join!(waiting, opening).0
+        };
+        let ((led, _), (followed, cache)) = tokio::join!(leader, follower);
+        assert_eq!((led, followed.as_deref(), cache.as_str()), (None, Some("full"), "miss"));
+        assert_eq!(provider.calls().len(), 2);
+        assert_eq!(ask(&gw, stream).await.1, "exact");
+    }
 }

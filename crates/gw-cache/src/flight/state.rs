@@ -23,6 +23,8 @@ pub(super) struct State<T, E> {
     readers: BTreeMap<u64, Reader>,
     next_reader: u64,
     upstream: Option<Waker>,
+    /// Whether the upstream waits for room, and not only for the last to leave.
+    wants_room: bool,
 }
 
 /// How a flight ended.
@@ -60,6 +62,7 @@ impl<T, E> State<T, E> {
             readers: BTreeMap::new(),
             next_reader: 0,
             upstream: None,
+            wants_room: false,
         }
     }
 
@@ -108,16 +111,21 @@ impl<T, E> State<T, E> {
         self.wakers()
     }
 
-    /// Returns whether one more item drops none that the fastest reader has still to read.
+    /// Returns whether one more item drops none that the fastest reader has still to read, and is not too far ahead of it.
     pub(super) fn has_room(&self) -> bool {
         let fastest = self.readers.values().filter_map(|reader| reader.cursor).max();
         let is_full = self.items.len() >= self.config.items_max.max(1) || self.bytes >= self.config.bytes_max;
+        let held = u64::try_from(self.items.len()).unwrap_or(u64::MAX);
+        let ahead = u64::try_from(self.config.ahead_max.max(1)).unwrap_or(u64::MAX);
         // Nobody who reads: nothing to wait for.
-        !is_full || fastest.is_none_or(|cursor| cursor > self.first)
+        fastest.is_none_or(|cursor| {
+            let unread = self.first.saturating_add(held).saturating_sub(cursor);
+            unread < ahead && (!is_full || cursor > self.first)
+        })
     }
 
-    pub(super) fn wait_upstream(&mut self, waker: &Waker) {
-        self.upstream = Some(waker.clone());
+    pub(super) fn wait_upstream(&mut self, waker: &Waker, wants_room: bool) {
+        (self.upstream, self.wants_room) = (Some(waker.clone()), wants_room);
     }
 
     pub(super) fn wait_reader(&mut self, reader: u64, waker: &Waker) {
@@ -139,7 +147,9 @@ impl<T: Clone, E: Clone> State<T, E> {
             let Some(at) = cursor.checked_sub(self.first) else { return (Read::Behind, None) };
             if let Some((item, _)) = usize::try_from(at).ok().and_then(|at| self.items.get(at)) {
                 *cursor += 1;
-                return (Read::Item(item.clone()), self.upstream.take());
+                let item = item.clone();
+                let upstream = if self.wants_room && self.has_room() { self.upstream.take() } else { None };
+                return (Read::Item(item), upstream);
             }
         }
         (self.end.clone().map_or(Read::Nothing, Read::End), None)

@@ -59,7 +59,7 @@ impl<T, E> Upstream<T, E> {
         if state.has_room() {
             return Poll::Ready(Ok(()));
         }
-        state.wait_upstream(context.waker());
+        state.wait_upstream(context.waker(), true);
         Poll::Pending
     }
 
@@ -77,7 +77,7 @@ impl<T, E> Upstream<T, E> {
             state.finish(End::Lost);
             return Poll::Ready(Abandoned);
         }
-        state.wait_upstream(context.waker());
+        state.wait_upstream(context.waker(), false);
         Poll::Pending
     }
 

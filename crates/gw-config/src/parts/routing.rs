@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blake2::{Blake2b128, Digest as _};
 use gw_cache::{CachePolicy, SemanticPolicy, TemperaturePolicy};
 use gw_exec::RoutePolicy;
 use gw_routing::{ModelPattern, RouteConfig, RouteMatch, RoutingConfig, RoutingError, TenantGroup};
-use gw_types::{DeploymentName, RouteName, TenantId, TokenCount};
+use gw_types::{BoundedText, DeploymentName, RouteName, TenantId, TokenCount};
 
 use crate::{
     config::Config,
     file::{CacheEntry, MatchEntry, RouteEntry, TemperatureEntry},
-    nearest,
+    keys, nearest,
     reader::{Faults, quotable},
     source::{Located, Span},
 };
@@ -109,11 +110,26 @@ pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, Rout
     }
     let policy = |route: &RouteEntry| RoutePolicy {
         cache: route.cache.as_ref().map(cache),
+        digest: digest(route, config),
         default_max_output_tokens: route.default_max_output_tokens.map(|tokens| tokens.value),
         strict_translation: route.strict_translation,
         max_attempts: route.max_attempts,
     };
     config.file.routes.iter().map(|route| (route.value.name.clone(), policy(&route.value))).collect()
+}
+
+/// Returns the digest of a route, of the deployments that it names and of their providers: all that decides what an
+/// answer of it can be. The rest of the file may change without any answer being forgotten.
+fn digest(route: &RouteEntry, config: &Config) -> BoundedText {
+    let deployments: Vec<_> = route
+        .deployments
+        .iter()
+        .filter_map(|name| config.file.deployments.get_key_value(&name.value))
+        .map(|(name, entry)| (name, entry, config.file.providers.get(&entry.value.provider.value)))
+        .collect();
+    // As for the whole configuration: maps with text keys, numbers and text, which JSON can hold.
+    let text = serde_json::to_vec(&(route, deployments)).unwrap_or_default();
+    BoundedText::new(&keys::hex(&Blake2b128::digest(text)))
 }
 
 fn cache(entry: &CacheEntry) -> CachePolicy {
