@@ -101,6 +101,9 @@ pub(crate) struct ExplainOptions {
     /// The tenant; may be left out where there is one.
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<String>,
+    /// The name of a key of the tenant; without it one that has no budget of its own.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
     /// The classification; without it the tenant's default.
     #[arg(long, value_name = "CLASSIFICATION")]
     pub(crate) classification: Option<String>,
@@ -134,9 +137,10 @@ pub(crate) struct ExplainOptions {
 }
 
 /// What a record says itself.
-const QUESTION: [&str; 11] = [
+const QUESTION: [&str; 12] = [
     "model",
     "tenant",
+    "key",
     "classification",
     "residency",
     "task_class",

@@ -41,6 +41,7 @@ fn question(options: &ExplainOptions) -> Result<Question, String> {
     let question = Question {
         model: options.model.clone().unwrap_or_default(),
         tenant: options.tenant.clone(),
+        key: options.key.clone(),
         classification: options.classification.clone(),
         residency: options.residency.clone(),
         task_class: options.task_class.clone(),

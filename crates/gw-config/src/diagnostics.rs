@@ -39,6 +39,8 @@ pub struct Diagnostic {
     expected: String,
     severity: Severity,
     code: Option<&'static str>,
+    /// A request that shows it, for programs; for people it stands in the message.
+    witness: Option<serde_json::Value>,
 }
 
 /// Where a fault is, and the line that shows it.
@@ -70,7 +72,13 @@ impl Diagnostic {
             expected,
             severity: Severity::Error,
             code: None,
+            witness: None,
         }
+    }
+
+    /// Returns the fault with a request that shows it.
+    pub(crate) fn shown_by(self, witness: Option<serde_json::Value>) -> Self {
+        Self { witness, ..self }
     }
 
     /// Returns the fault as a finding of the analysis.
@@ -87,6 +95,7 @@ impl Diagnostic {
             expected,
             severity: Severity::Error,
             code: None,
+            witness: None,
         }
     }
 
@@ -146,6 +155,7 @@ impl Diagnostic {
             "message": self.message,
             "found": self.found(),
             "expected": self.expected,
+            "witness": self.witness,
         })
     }
 }
@@ -203,7 +213,7 @@ impl Diagnostics {
     }
 
     /// Returns the report for programs: `{"errors": [{"file", "line", "column", "severity", "code", "path", "message",
-    /// "found", "expected"}]}`.
+    /// "found", "expected", "witness"}]}`; the witness is a request that shows what was found about the routes.
     pub fn to_json(&self) -> String {
         json!({ "errors": self.to_values() }).to_string()
     }

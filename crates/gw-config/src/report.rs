@@ -58,17 +58,19 @@ fn outcome_json(outcome: &Outcome) -> Value {
     }
 }
 
-fn witness_json(witness: &Witness) -> Value {
+pub(crate) fn witness_json(witness: &Witness) -> Value {
     let needs: Vec<&str> = witness.needs.iter().map(|need| need.as_str()).collect();
     json!({
         "model": witness.model.as_str(),
         "tenant": witness.tenant.as_str(),
+        "key": witness.key.as_ref().map(ToString::to_string),
         "task_class": witness.task_class.as_ref().map(ToString::to_string),
         "classification": witness.classification.as_str(),
         "residency": texts(&witness.residency),
         "needs": needs,
         "input_tokens": witness.input_tokens_estimate.max(witness.input_tokens_at_least).get(),
         "output_tokens": witness.output_tokens.map(gw_types::TokenCount::get),
+        "metadata": witness.metadata.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
         "share_key": witness.share_key,
     })
 }

@@ -77,6 +77,7 @@ fn tenant(n: usize) -> TenantFacts {
     TenantFacts {
         residency: n.is_multiple_of(3).then(|| "onshore".parse().unwrap()),
         budgeted: n.is_multiple_of(2),
+        budgeted_keys: Default::default(),
         ..TenantFacts::new(format!("tenant-{n:02}").parse().unwrap(), Classification::ALL[n % 2])
     }
 }

@@ -75,6 +75,11 @@ impl Facts {
         }
     }
 
+    /// Returns whether no budget keeps the deployment from any request: whatever it is paid for has its price.
+    pub(crate) const fn fits_budgets(&self) -> bool {
+        self.priced && self.audio_priced && self.images_priced
+    }
+
     /// Returns the first fact that stands against the demand, in the order of [`ExclusionReason::ALL`].
     pub(crate) fn against(&self, demand: &Demand) -> Option<ExclusionReason> {
         let is_missing_price = demand.audio && !self.audio_priced || demand.images && !self.images_priced;

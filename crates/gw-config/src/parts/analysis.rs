@@ -12,8 +12,9 @@ use super::routing;
 use crate::{
     config::Config,
     diagnostics::{Diagnostic, Severity},
-    file::{Callers, RouteEntry, TenantEntry},
+    file::{Callers, KeyEntry, RouteEntry, TenantEntry},
     reader::Faults,
+    report,
     source::{Located, Span},
 };
 
@@ -28,6 +29,13 @@ pub(crate) fn facts(
         default_classification: entry.value.default_classification,
         residency: entry.value.residency.clone(),
         budgeted: is_budgeted(config, &entry.value),
+        budgeted_keys: entry
+            .value
+            .keys
+            .iter()
+            .filter(|key| has_budget(key))
+            .map(|key| key.name.clone())
+            .collect(),
         has_keys: config.callers == Callers::Anyone || !entry.value.keys.is_empty(),
     };
     let attempts = |route: &Located<RouteEntry>| (route.value.name.clone(), route.value.max_attempts);
@@ -38,6 +46,13 @@ pub(crate) fn facts(
         routing,
         deployments,
         tenants: config.file.tenants.iter().map(tenant).collect(),
+        budgeted_models: config
+            .file
+            .models
+            .iter()
+            .filter(|(_, entry)| !entry.value.budgets.is_empty())
+            .map(|(model, _)| model.clone())
+            .collect(),
         timing: TimingFacts {
             deadline: config.file.server.default_deadline,
             attempts_of_routes: attempts,
@@ -47,11 +62,13 @@ pub(crate) fn facts(
     }
 }
 
-/// Returns whether what a tenant's requests cost is always held against some budget. That of a key, a model or a
-/// deployment holds for some of them only.
+/// Returns whether what a tenant's requests cost is always held against some budget: its own, one above it, or one of
+/// each of its keys. That of a model or of single keys holds for some requests only, and that of a deployment for what
+/// goes there.
 fn is_budgeted(config: &Config, tenant: &TenantEntry) -> bool {
     let mut above = tenant.organisation.as_ref();
     let mut budgeted = !tenant.limits.budgets.is_empty() || !config.file.limits.limits.budgets.is_empty();
+    budgeted |= !tenant.keys.is_empty() && tenant.keys.iter().all(has_budget);
     // An organisation is above itself at most where the limits were refused; no chain is longer than the list.
     for _ in 0..config.file.organisations.len() {
         let Some(entry) = above.and_then(|id| config.file.organisations.get(&id.value)) else { break };
@@ -59,6 +76,10 @@ fn is_budgeted(config: &Config, tenant: &TenantEntry) -> bool {
         above = entry.value.parent.as_ref();
     }
     budgeted
+}
+
+fn has_budget(key: &KeyEntry) -> bool {
+    !key.limits.budgets.is_empty()
 }
 
 /// Returns what the analysis finds, errors first. Faults of names are added to `faults`, and then nothing is found.
@@ -85,6 +106,7 @@ fn diagnostic(config: &Config, finding: &Finding, severity: Severity) -> Diagnos
     };
     Diagnostic::at(&config.source, span, &path, message, finding.fix())
         .found_by(severity, finding.kind.code())
+        .shown_by(finding.witness.as_ref().map(report::witness_json))
 }
 
 /// Returns the place of what has to be changed.

@@ -5,8 +5,8 @@ use gw_dialects::{anthropic, completions, embeddings, metadata, openai, response
 use gw_exec::{input_at_least, input_estimate};
 use gw_routing::{RouteQuery, analysis::TenantFacts};
 use gw_types::{
-    AccountingRecord, Capability, CapabilitySet, Classification, GatewayError, InvalidName, Metadata,
-    Operation, RequestFacts, Residency, TaskClass, TokenCount,
+    AccountingRecord, Capability, CapabilitySet, Classification, GatewayError, InvalidName, KeyName,
+    Metadata, Operation, RequestFacts, Residency, TaskClass, TokenCount,
 };
 
 use super::unknown;
@@ -19,6 +19,8 @@ pub struct Question {
     pub model: String,
     /// The tenant; `None`: the only one.
     pub tenant: Option<String>,
+    /// The key, for what its own budget keeps from its requests; `None`: one without a budget of its own.
+    pub key: Option<String>,
     /// The classification; `None`: the tenant's default.
     pub classification: Option<String>,
     /// The groups of regions demanded beside the tenant's own.
@@ -111,6 +113,7 @@ fn wrong(error: &GatewayError) -> String {
 pub(super) struct Asked {
     model: String,
     tenant: TenantFacts,
+    budgeted: bool,
     task_class: Option<TaskClass>,
     classification: Classification,
     residency: Vec<Residency>,
@@ -134,6 +137,7 @@ impl Asked {
         let tokens = TokenCount::new(question.input_tokens);
         let needs = body.map_or(named, |body| named.iter().fold(body.needs, CapabilitySet::with));
         Ok(Self {
+            budgeted: is_budgeted(checked, tenant, key(checked, tenant, question)?, &question.model),
             model: question.model.clone(),
             task_class: question.task_class.as_deref().map(name::<TaskClass>).transpose()?,
             classification: classification(question, tenant.default_classification)?,
@@ -156,9 +160,11 @@ impl Asked {
         let Some(facts) = &record.facts else {
             return Err("the request was refused before it was read".to_owned());
         };
+        let tenant = tenant_of(checked, Some(record.tenant.as_str()))?;
         Ok(Self {
             model: facts.model.to_string(),
-            tenant: tenant_of(checked, Some(record.tenant.as_str()))?.clone(),
+            budgeted: is_budgeted(checked, tenant, Some(&record.key), facts.model.as_str()),
+            tenant: tenant.clone(),
             task_class: facts.task_class.clone(),
             classification: facts.classification,
             residency: facts.residency.clone(),
@@ -197,7 +203,7 @@ impl Asked {
             input_tokens_at_least: self.at_least,
             input_tokens_estimate: self.estimate,
             output_tokens: self.output,
-            budgeted: self.tenant.budgeted,
+            budgeted: self.budgeted,
             audio: self.audio,
             images: self.images,
             stream: self.stream,
@@ -223,6 +229,26 @@ fn tenant_of<'a>(checked: &'a Checked, name: Option<&str>) -> Result<&'a TenantF
         (None, [only]) => Ok(only),
         (None, _) => Err(format!("which tenant asks is not said; {}", nearest::remedy("", names))),
     }
+}
+
+/// Returns the key that is asked with, if one is named.
+fn key<'a>(
+    checked: &'a Checked,
+    tenant: &TenantFacts,
+    question: &Question,
+) -> Result<Option<&'a KeyName>, String> {
+    let Some(asked) = &question.key else { return Ok(None) };
+    let keys = checked.config.file.tenants.get(&tenant.id).map_or(&[][..], |entry| &entry.value.keys);
+    let found = keys.iter().find(|key| key.name.as_str() == asked);
+    let known = keys.iter().map(|key| key.name.as_str());
+    found.map(|key| Some(&key.name)).ok_or_else(|| unknown("key", asked, known))
+}
+
+/// Returns whether what the request costs is held against a budget, as the limits of the running gateway find it.
+fn is_budgeted(checked: &Checked, tenant: &TenantFacts, key: Option<&KeyName>, model: &str) -> bool {
+    tenant.budgeted
+        || key.is_some_and(|key| tenant.budgeted_keys.contains(key))
+        || checked.facts.budgeted_models.iter().any(|budgeted| budgeted.as_str() == model)
 }
 
 /// A request may raise its tenant's default and not lower it, as in the running gateway.

@@ -26,7 +26,7 @@ impl Checked {
 }
 
 impl ServedTable {
-    /// Returns the table for programs: `{"classes", "rows": [{"models", "tenants", "classifications", "residency",
+    /// Returns the table for programs: `{"classes", "rows": [{"models", "tenants", "keys", "classifications", "residency",
     /// "task_classes", "shares", "example", "outcome", "out"}]}`.
     pub fn to_json(&self) -> String {
         let rows: Vec<Value> = self.0.rows.iter().map(row_json).collect();
@@ -63,9 +63,15 @@ fn row_json(Row { class, outcome, out }: &Row) -> Value {
         class.residency.iter().map(|group| group.as_ref().map(ToString::to_string)).collect();
     let tasks: Vec<Option<String>> =
         class.task_classes.iter().map(|task| task.as_ref().map(ToString::to_string)).collect();
+    let keys: Vec<Value> = class
+        .keys
+        .iter()
+        .map(|(tenant, key)| json!({"tenant": tenant.as_str(), "key": key.as_str()}))
+        .collect();
     json!({
         "models": class.models,
         "tenants": texts(&class.tenants),
+        "keys": keys,
         "classifications": texts(&class.classifications),
         "residency": residency,
         "task_classes": tasks,

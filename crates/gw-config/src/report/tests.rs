@@ -193,3 +193,66 @@ fn what_is_declared_refused_is_said() {
     let json: serde_json::Value = serde_json::from_str(&explained.to_json()).unwrap();
     assert_eq!((json["served"].as_bool(), json["declared_refused"].as_u64()), (Some(false), Some(0)));
 }
+
+/// One deployment has a price and the other has none; the budgets come from `scopes`.
+fn budgets(scopes: &str, keys: &str) -> String {
+    let text = POLICY.replace("region = \"us\", price = \"free\"", "region = \"us\", price = \"unpriced\"");
+    text.replace("[tenants.t]\n", &format!("{scopes}[tenants.t]\n")).replace("\"T_KEY\" } }]", keys)
+}
+
+const BUDGET: &str = "budget = { limit_micros = 1, window = \"day\" }";
+
+#[test]
+fn i20_the_budget_of_a_key_keeps_out_what_has_no_price() {
+    let keys =
+        format!("\"T_KEY\" }} }}, {{ name = \"capped\", secret = {{ env = \"UP_KEY\" }}, {BUDGET} }}]");
+    let checked = policy(&budgets("", &keys));
+    let table = checked.table().unwrap();
+    let said = table.to_string();
+    assert!(said.starts_with("m | t | internal\n  -> any: us ptu\n"), "{said}");
+    assert!(
+        said.contains("m | t | internal, key t/capped\n  -> any: ptu\n     us is out: unpriced\n"),
+        "{said}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&table.to_json()).unwrap();
+    let keys = json["rows"].as_array().unwrap().iter().filter(|row| row["keys"][0]["key"] == "capped");
+    assert_eq!(keys.count(), 4);
+    let ask = |key: Option<&str>| {
+        let key = key.map(ToOwned::to_owned);
+        checked.explain(&Question { model: "m".to_owned(), key, ..Question::default() })
+    };
+    assert!(ask(None).unwrap().to_string().ends_with("any`: us, ptu"));
+    assert!(ask(Some("k")).unwrap().to_string().ends_with("any`: us, ptu"));
+    assert!(ask(Some("capped")).unwrap().to_string().ends_with("any`: ptu"));
+    assert_eq!(ask(Some("caped")).unwrap_err(), "unknown key `caped`; did you mean `capped`?");
+    let shown = checked.warnings.iter().find(|one| one.code() == Some("price_missing")).unwrap();
+    assert!(shown.message().contains("model `m`, tenant `t`, internal, key `capped`"), "{shown}");
+    assert_eq!(checked.changes_to(&checked).unwrap().to_string(), "0 of 8 classes change");
+}
+
+#[test]
+fn i20_the_budget_of_a_model_keeps_out_what_has_no_price() {
+    let text = budgets(&format!("[models.m]\n{BUDGET}\n"), "\"T_KEY\" } }]");
+    let refused = check(&text, "gw.toml", &environment()).unwrap_err().to_string();
+    assert!(refused.contains("no request that route `any` takes may use `us`: `unpriced`"), "{refused}");
+    // Under a pattern the model is one among others that have no budget.
+    let checked = policy(&text.replace("models = [\"m\"]", "models = [\"m*\"]"));
+    let said = checked.table().unwrap().to_string();
+    assert!(said.starts_with("m | t | internal\n  -> any: ptu\n     us is out: unpriced\n"), "{said}");
+    assert!(said.contains("m* | t | internal\n  -> any: us ptu\n"), "{said}");
+    let ask = |model: &str| {
+        let question = Question { model: model.to_owned(), ..Question::default() };
+        checked.explain(&question).unwrap().to_string()
+    };
+    assert!(ask("m").ends_with("any`: ptu") && ask("m2").ends_with("any`: us, ptu"));
+}
+
+#[test]
+fn programs_get_the_request_that_shows_a_finding() {
+    let text = POLICY.replace("models = [\"m\"]", "models = [\"m\"], metadata = { team = [\"a\"] }");
+    let checked = policy(&text);
+    let shown = checked.warnings.to_values();
+    let partly = shown.iter().find(|one| one["code"] == "partly_usable").unwrap();
+    assert_eq!(partly["witness"]["model"], "m");
+    assert_eq!(partly["witness"]["metadata"]["team"], "a");
+}

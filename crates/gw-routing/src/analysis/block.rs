@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gw_types::{CapabilitySet, Residency, RouteName, TaskClass, TenantId};
+use gw_types::{CapabilitySet, KeyName, Residency, RouteName, TaskClass, TenantId};
 
 use super::{
     CLASSES_MAX, PolicyFacts, RequestClass, TenantFacts, Witness, dimensions,
@@ -42,6 +42,8 @@ pub(super) struct Block {
     pub(super) rules: Vec<RuleRef>,
     /// The deployments of these routes, as (side, place); masks of deployments count in this order.
     pub(super) deployments: Vec<(usize, usize)>,
+    /// Whether a budget keeps some of them from some requests, on each side.
+    pub(super) budgeted: Vec<bool>,
     pub(super) dimensions: [Vec<Value>; DIMENSIONS],
 }
 
@@ -108,9 +110,11 @@ impl<'a> Atlas<'a> {
 
     /// Returns the blocks, and how many classes they have. Where there are too many the rest is not made.
     fn blocks(&self) -> (Vec<Block>, u128) {
-        type Told<'a> = Vec<Option<(gw_types::Classification, Option<&'a Residency>, bool)>>;
+        type Told<'a> = Vec<Option<(gw_types::Classification, Option<&'a Residency>)>>;
+        type Key<'a> = (Vec<usize>, Told<'a>, Vec<bool>);
         let (mut blocks, mut count) = (Vec::<Block>::new(), 0_u128);
-        let mut places: BTreeMap<(Vec<usize>, Told<'_>), usize> = BTreeMap::new();
+        let mut places: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+        let tells_budgets: Vec<bool> = self.rules.iter().map(|rule| self.tells_budgets(*rule)).collect();
         for (model, class) in self.models.iter().enumerate() {
             for (tenant, of) in self.tenants.iter().enumerate() {
                 let local: Vec<usize> =
@@ -119,14 +123,23 @@ impl<'a> Atlas<'a> {
                 if !local.iter().any(is_route) {
                     continue;
                 }
-                let told = of.facts.iter().map(|facts| {
-                    facts.map(|one| (one.default_classification, one.residency.as_ref(), one.budgeted))
-                });
-                let place = *places.entry((local.clone(), told.collect())).or_insert(blocks.len());
+                let told = of
+                    .facts
+                    .iter()
+                    .map(|facts| facts.map(|one| (one.default_classification, one.residency.as_ref())));
+                // Where everything has its price, a budget distinguishes nothing.
+                let matters = |side: usize| {
+                    local.iter().any(|rule| self.rules[*rule].side == side && tells_budgets[*rule])
+                };
+                let budgeted: Vec<bool> = (0..self.sides.len())
+                    .map(|side| (class.budgeted[side] || of.budgeted[side]) && matters(side))
+                    .collect();
+                let key = (local.clone(), told.collect(), budgeted.clone());
+                let place = *places.entry(key).or_insert(blocks.len());
                 match blocks.get_mut(place) {
                     Some(block) => block.pairs.push((model, tenant)),
                     None => {
-                        let Some(block) = self.block((model, tenant), &local) else {
+                        let Some(block) = self.block((model, tenant), &local, budgeted) else {
                             return (blocks, u128::MAX);
                         };
                         count = count.saturating_add(block.count());
@@ -141,7 +154,18 @@ impl<'a> Atlas<'a> {
         (blocks, count)
     }
 
-    fn block(&self, pair: (usize, usize), local: &[usize]) -> Option<Block> {
+    /// Returns whether some deployment of the rule is kept from some requests by a budget.
+    fn tells_budgets(&self, rule: RuleRef) -> bool {
+        let side = &self.sides[rule.side];
+        match rule.place {
+            RulePlace::Route(route) => {
+                side.rule(route).deployments.iter().any(|place| !side.router.facts[*place].fits_budgets())
+            }
+            RulePlace::Refused(_) => false,
+        }
+    }
+
+    fn block(&self, pair: (usize, usize), local: &[usize], budgeted: Vec<bool>) -> Option<Block> {
         let rules: Vec<RuleRef> = local.iter().map(|rule| self.rules[*rule]).collect();
         let mut deployments: Vec<(usize, usize)> = rules
             .iter()
@@ -154,8 +178,8 @@ impl<'a> Atlas<'a> {
         deployments.sort_unstable();
         deployments.dedup();
         let tenants = &self.tenants[pair.1].facts;
-        let dimensions = dimensions::of(&self.sides, tenants, &rules, &deployments)?;
-        Some(Block { pairs: vec![pair], rules, deployments, dimensions })
+        let dimensions = dimensions::of(&self.sides, (tenants, &budgeted), &rules, &deployments)?;
+        Some(Block { pairs: vec![pair], rules, deployments, budgeted, dimensions })
     }
 
     /// Returns the request that stands for the class.
@@ -166,6 +190,7 @@ impl<'a> Atlas<'a> {
         let mut witness = Witness {
             model: self.models[model].example.clone(),
             tenant: self.tenants[tenants].ids[0].clone(),
+            key: self.tenants[tenants].keys[0].clone(),
             task_class: None,
             classification: gw_types::Classification::Public,
             residency: floors.take(1).collect(),
@@ -175,7 +200,7 @@ impl<'a> Atlas<'a> {
             output_tokens: None,
             metadata: Vec::new(),
             share_key: None,
-            budgeted: facts.clone().any(|facts| facts.budgeted),
+            budgeted: block.budgeted.contains(&true),
         };
         for choice in block.values(class).filter_map(|value| value.choices.first()) {
             choice.write(&mut witness);
@@ -192,6 +217,7 @@ impl<'a> Atlas<'a> {
         let mut words = RequestClass {
             models,
             tenants: self.tenant_ids(block),
+            keys: self.keys(block),
             classifications: Vec::new(),
             residency: Vec::new(),
             task_classes: Vec::new(),
@@ -217,6 +243,22 @@ impl<'a> Atlas<'a> {
     pub(super) fn tenant_ids(&self, block: &Block) -> Vec<TenantId> {
         let ids = block.pairs.iter().flat_map(|(_, tenants)| self.tenants[*tenants].ids.iter().cloned());
         std::collections::BTreeSet::from_iter(ids).into_iter().collect()
+    }
+}
+
+impl Atlas<'_> {
+    /// Returns the keys of tenants of whose requests only some are in the block, by the key; sorted.
+    fn keys(&self, block: &Block) -> Vec<(TenantId, KeyName)> {
+        let of_block = || {
+            block.pairs.iter().flat_map(|(_, place)| {
+                let class = &self.tenants[*place];
+                class.ids.iter().zip(&class.keys)
+            })
+        };
+        let is_whole = |tenant: &TenantId| of_block().any(|(id, key)| id == tenant && key.is_none());
+        let named = of_block().filter(|(id, _)| !is_whole(id));
+        let keys = named.filter_map(|(id, key)| Some((id.clone(), key.clone()?)));
+        std::collections::BTreeSet::from_iter(keys).into_iter().collect()
     }
 }
 

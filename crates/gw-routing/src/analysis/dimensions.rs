@@ -22,6 +22,7 @@ const METADATA_MAX: usize = 100_000;
 struct Ground<'a> {
     sides: &'a [Side<'a>],
     tenants: &'a [Option<&'a TenantFacts>],
+    budgeted: &'a [bool],
     rules: &'a [RuleRef],
     deployments: &'a [(usize, usize)],
     /// Somebody to ask as where it does not matter who asks.
@@ -32,12 +33,12 @@ struct Ground<'a> {
 /// could look at.
 pub(super) fn of(
     sides: &[Side<'_>],
-    tenants: &[Option<&TenantFacts>],
+    (tenants, budgeted): (&[Option<&TenantFacts>], &[bool]),
     rules: &[RuleRef],
     deployments: &[(usize, usize)],
 ) -> Option<[Vec<Value>; DIMENSIONS]> {
     let nobody = tenants.iter().flatten().next()?.id.clone();
-    let ground = Ground { sides, tenants, rules, deployments, nobody };
+    let ground = Ground { sides, tenants, budgeted, rules, deployments, nobody };
     Some([
         ground.classifications(),
         ground.residency(),
@@ -63,12 +64,12 @@ impl<'a> Ground<'a> {
         Mask::of(self.deployments.len(), |_| true)
     }
 
-    /// Returns the deployments that allow what `demand` adds to a query that demands nothing.
-    fn allowing(&self, demand: impl Fn(&mut RouteQuery<'_>, Option<&'a TenantFacts>)) -> Mask {
+    /// Returns the deployments that allow what `demand` adds to a query that demands nothing, on a side.
+    fn allowing(&self, demand: impl Fn(&mut RouteQuery<'_>, usize)) -> Mask {
         Mask::of(self.deployments.len(), |at| {
             let (side, place) = self.deployments[at];
             let mut query = RouteQuery::new("", &self.nobody, Classification::Public);
-            demand(&mut query, self.tenants[side]);
+            demand(&mut query, side);
             self.sides[side].allows(place, &query)
         })
     }
@@ -163,11 +164,11 @@ impl<'a> Ground<'a> {
         };
         Value {
             rules: self.taking(takes),
-            deployments: self.allowing(|query, tenant| {
+            deployments: self.allowing(|query, side| {
                 query.needs = needs;
                 query.audio = needs.contains(Capability::Audio);
                 query.images = needs.contains(Capability::Vision);
-                query.budgeted = tenant.is_some_and(|tenant| tenant.budgeted);
+                query.budgeted = self.budgeted[side];
             }),
             choices: vec![Choice::Needs(needs)],
         }

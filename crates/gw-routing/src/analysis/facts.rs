@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use gw_types::{Classification, Deployment, DeploymentName, Residency, RouteName, TenantId};
+use gw_types::{
+    Classification, Deployment, DeploymentName, KeyName, ModelName, Residency, RouteName, TenantId,
+};
 
 use crate::RoutingConfig;
 
@@ -20,6 +22,8 @@ pub struct PolicyFacts {
     pub deployments: Vec<Arc<Deployment>>,
     /// All tenants. Nobody else sends requests.
     pub tenants: Vec<TenantFacts>,
+    /// The models, by the name asked for, whose cost is held against a budget whoever asks.
+    pub budgeted_models: BTreeSet<ModelName>,
     /// How much time there is.
     pub timing: TimingFacts,
 }
@@ -33,8 +37,10 @@ pub struct TenantFacts {
     pub default_classification: Classification,
     /// The group of regions that all its requests demand.
     pub residency: Option<Residency>,
-    /// Whether its cost is held against a budget.
+    /// Whether its cost is held against a budget, whichever key it comes with.
     pub budgeted: bool,
+    /// The keys with a budget of their own: what comes with them is held against one.
+    pub budgeted_keys: BTreeSet<KeyName>,
     /// Whether anybody holds a key of the tenant.
     pub has_keys: bool,
 }
@@ -55,7 +61,8 @@ pub struct TimingFacts {
 impl TenantFacts {
     /// Returns a tenant with a key, without a floor and without a budget.
     pub const fn new(id: TenantId, default_classification: Classification) -> Self {
-        Self { id, default_classification, residency: None, budgeted: false, has_keys: true }
+        let budgeted_keys = BTreeSet::new();
+        Self { id, default_classification, residency: None, budgeted: false, budgeted_keys, has_keys: true }
     }
 }
 

@@ -74,7 +74,7 @@ pub enum FindingKind {
     TenantReachesNothing,
     /// Two routes of equal priority take one request, so their names decide. Holds the other route.
     Overlap(RouteName),
-    /// A tenant with a budget may meet a deployment without a price.
+    /// A request under a budget may meet a deployment without a price.
     PriceMissing,
     /// A fallback's expected latency is a guess, and the deadline is divided by it.
     LatencyMissing,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use gw_types::{
-    Capability, CapabilitySet, Classification, ModelName, Residency, RouteName, TaskClass, TenantId,
+    Capability, CapabilitySet, Classification, KeyName, ModelName, Residency, RouteName, TaskClass, TenantId,
     TokenCount,
 };
 
@@ -16,6 +16,8 @@ pub struct Witness {
     pub model: ModelName,
     /// The tenant.
     pub tenant: TenantId,
+    /// The key, where keys of the tenant have budgets of their own and this is one of them.
+    pub key: Option<KeyName>,
     /// The task class.
     pub task_class: Option<TaskClass>,
     /// The classification.
@@ -35,7 +37,7 @@ pub struct Witness {
     /// A key that is in the shares it should be in and in no other. `None` where no share matters, or where a search of
     /// bounded length found none.
     pub share_key: Option<String>,
-    /// Whether the tenant has a budget.
+    /// Whether a budget holds for the request and keeps some deployment from requests.
     pub budgeted: bool,
 }
 
@@ -65,6 +67,9 @@ impl Witness {
 impl fmt::Display for Witness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "model `{}`, tenant `{}`, {}", self.model, self.tenant, self.classification)?;
+        if let Some(key) = &self.key {
+            write!(f, ", key `{key}`")?;
+        }
         if let Some(class) = &self.task_class {
             write!(f, ", task class `{class}`")?;
         }
@@ -101,6 +106,9 @@ pub struct RequestClass {
     pub models: Vec<String>,
     /// The tenants.
     pub tenants: Vec<TenantId>,
+    /// The keys of tenants of which only requests with some keys are in the class; of other tenants it is every key, or
+    /// every key without a budget of its own.
+    pub keys: Vec<(TenantId, KeyName)>,
     /// The classifications, lowest first.
     pub classifications: Vec<Classification>,
     /// The groups demanded beyond the tenant's floor; `None`: no further one.
@@ -118,6 +126,9 @@ impl fmt::Display for RequestClass {
         let tenants: Vec<&str> = self.tenants.iter().map(TenantId::as_str).collect();
         let classes: Vec<&str> = self.classifications.iter().map(|one| one.as_str()).collect();
         write!(f, "{} | {} | {}", self.models.join(" "), tenants.join(" "), classes.join(" "))?;
+        for (tenant, key) in &self.keys {
+            write!(f, ", key {tenant}/{key}")?;
+        }
         if self.residency != [None] {
             let group =
                 |group: &Option<Residency>| group.as_ref().map_or("-".to_owned(), ToString::to_string);

@@ -39,7 +39,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the models that each of [`Side::rules`] takes.
-    pub(super) fn patterns(&self) -> impl Iterator<Item = &[ModelPattern]> {
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &[ModelPattern]> + Clone {
         let routes = self.router.routes.iter().map(|route| route.matches.models.as_slice());
         routes.chain(self.facts.routing.refused.iter().map(|refused| refused.models.as_slice()))
     }

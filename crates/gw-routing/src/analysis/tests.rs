@@ -259,7 +259,9 @@ fn time_and_prices_that_are_missing_are_told() {
         &facts,
         &[&format!("no request that route `r` takes may use `slow`: `unpriced` {shown}")],
         &[
-            &format!("route `r` offers `slow` without a price to tenant `t` with a budget {shown}"),
+            &format!(
+                "route `r` offers `slow` without a price to requests of tenant `t` under a budget {shown}"
+            ),
             "no request reaches `slow`",
             "the shortest attempt at `slow` is longer than the longest",
             "the expected latency of `slow`, a fallback in route `r`, is not stated",

@@ -107,7 +107,7 @@ impl<'a> Survey<'a> {
     fn block(&mut self, place: usize) {
         let block = &self.atlas.blocks[place];
         let offers = offers(&self.atlas.sides[0], 0, block);
-        let budgeted = self.atlas.tenant(block, 0).is_some_and(|tenant| tenant.budgeted);
+        let budgeted = block.budgeted[0];
         let mut is_served = false;
         block.each(|class| {
             let verdict = verdict(&offers, class);

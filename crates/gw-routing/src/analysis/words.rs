@@ -113,7 +113,7 @@ impl fmt::Display for Finding {
             FindingKind::PriceMissing => {
                 write!(
                     f,
-                    "route {route} offers {deployment} without a price to tenant {tenant} with a budget"
+                    "route {route} offers {deployment} without a price to requests of tenant {tenant} under a budget"
                 )
             }
             FindingKind::LatencyMissing => {

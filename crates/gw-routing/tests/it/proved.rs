@@ -11,47 +11,54 @@ use gw_routing::{
         diff, served_table,
     },
 };
-use gw_types::{Capability, Classification, DeploymentName, Residency, RouteName};
-use proptest::{collection::vec, prelude::*};
+use gw_types::{Capability, Classification, DeploymentName, ModelName, Residency, RouteName};
+use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use crate::{
     oracle::{decide, is_for, matches},
-    world::{Request, World, matching, requests, worlds},
+    world::{MODELS, Request, World, matching, requests, worlds},
 };
 
 const ROWS_MAX: usize = 1_000_000;
 /// Policies tried by each property.
 const CASES: u32 = 64;
 
-/// A policy with tenants of three kinds.
+/// A policy with tenants of three kinds, one of which has a key with a budget, and with models that have budgets.
 fn policies() -> impl Strategy<Value = (World, PolicyFacts)> {
-    (worlds(), vec(matching(), 0..2)).prop_map(|(mut world, refused)| {
-        for deployment in &mut world.deployments {
-            deployment.capabilities = deployment.capabilities.with(Capability::Chat);
-        }
-        // Few routes have few classes, and meet as often.
-        world.config.routes.truncate(4);
-        world.config.refused = refused;
-        for refused in &mut world.config.refused {
-            refused.share_percent = None;
-        }
-        let tenant = |name: &str, default, residency: Option<&str>, budgeted| TenantFacts {
-            residency: residency.map(|group| group.parse().unwrap()),
-            budgeted,
-            ..TenantFacts::new(name.parse().unwrap(), default)
-        };
-        let facts = PolicyFacts {
-            routing: world.config.clone(),
-            deployments: world.deployments.iter().cloned().map(Arc::new).collect(),
-            tenants: vec![
-                tenant("a", Classification::Public, None, false),
-                tenant("b", Classification::Internal, Some("onshore"), true),
-                tenant("c", Classification::Confidential, None, true),
-            ],
-            ..PolicyFacts::default()
-        };
-        (world, facts)
-    })
+    (worlds(), vec(matching(), 0..2), subsequence(&MODELS[..], 0..=2)).prop_map(
+        |(mut world, refused, models)| {
+            for deployment in &mut world.deployments {
+                deployment.capabilities = deployment.capabilities.with(Capability::Chat);
+            }
+            // Few routes have few classes, and meet as often.
+            world.config.routes.truncate(4);
+            world.config.refused = refused;
+            for refused in &mut world.config.refused {
+                refused.share_percent = None;
+            }
+            let tenant = |name: &str, default, residency: Option<&str>, budgeted| TenantFacts {
+                residency: residency.map(|group| group.parse().unwrap()),
+                budgeted,
+                ..TenantFacts::new(name.parse().unwrap(), default)
+            };
+            let with_key = TenantFacts {
+                budgeted_keys: ["k".parse().unwrap()].into(),
+                ..tenant("a", Classification::Public, None, false)
+            };
+            let facts = PolicyFacts {
+                routing: world.config.clone(),
+                deployments: world.deployments.iter().cloned().map(Arc::new).collect(),
+                tenants: vec![
+                    with_key,
+                    tenant("b", Classification::Internal, Some("onshore"), true),
+                    tenant("c", Classification::Confidential, None, true),
+                ],
+                budgeted_models: models.into_iter().map(|model| model.parse().unwrap()).collect(),
+                ..PolicyFacts::default()
+            };
+            (world, facts)
+        },
+    )
 }
 
 /// Makes a request one that its tenant can send.
@@ -65,7 +72,10 @@ fn sent(mut request: Request, facts: &PolicyFacts) -> Request {
     request.stream = request.needs.contains(Capability::Streaming);
     request.images = request.needs.contains(Capability::Vision);
     request.audio = false;
-    request.budgeted = tenant.budgeted;
+    // What a request says of a budget stands for the key that it comes with.
+    let has_key = request.budgeted && !tenant.budgeted_keys.is_empty();
+    let is_budgeted = |model: &ModelName| model.as_str() == request.model;
+    request.budgeted = tenant.budgeted || has_key || facts.budgeted_models.iter().any(is_budgeted);
     request.input = request.input.min(request.estimate);
     request
 }
@@ -199,7 +209,9 @@ fn check_request(world: &World, report: &Report, request: &Request) {
 type Said = Option<(RouteName, Vec<DeploymentName>)>;
 
 fn said(rows: &[Row], request: &Request) -> BTreeSet<Said> {
-    let of_tenant = rows.iter().filter(|row| row.class.tenants.contains(&request.tenant));
+    let of_tenant = rows.iter().filter(|row| {
+        row.class.tenants.contains(&request.tenant) && (request.budgeted || row.class.keys.is_empty())
+    });
     of_tenant
         .map(|row| match &row.outcome {
             Outcome::Served { route, chain } => Some((route.clone(), chain.clone())),

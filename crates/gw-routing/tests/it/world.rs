@@ -16,7 +16,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select, sample::subs
 use crate::oracle::Verdict;
 
 const PATTERNS: [&str; 7] = ["gpt-4", "gpt-4.1", "claude", "gpt-*", "gpt-4*", "c*", "*"];
-const MODELS: [&str; 6] = ["gpt-4", "gpt-4.1", "gpt-5", "claude", "codex", "llama"];
+pub(crate) const MODELS: [&str; 6] = ["gpt-4", "gpt-4.1", "gpt-5", "claude", "codex", "llama"];
 const TENANTS: [&str; 3] = ["a", "b", "c"];
 const TASKS: [&str; 2] = ["chat", "reasoning"];
 const REGIONS: [&str; 4] = ["uk-south", "uk-west", "west-europe", "us-east"];
