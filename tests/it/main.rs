@@ -8,6 +8,7 @@ mod cases;
 mod docs;
 mod e2e;
 mod invariants;
+mod sim;
 mod support;
 mod trace;
 mod wire;

@@ -4,7 +4,7 @@ mod setup;
 
 use std::{path::Path, process::Command};
 
-use crate::{Failure, check_layers, host, tidy};
+use crate::{Failure, check_layers, host, sim, tidy};
 
 /// Which optional parts of the crates the steps build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,10 @@ fn steps(root: &Path, features: Features) -> Vec<Step> {
     // The tests of the whole gateway start the binary that lies beside them.
     steps.push(cargo("build gw", &[&["build", "-p", "gw-cli", "--locked"], chosen]));
     steps.push(cargo("tests", &[test_runner(root), chosen]));
+    if features == Features::Default {
+        let seeds = Box::new(sim::command(root, sim::SEEDS, 0));
+        steps.push(Step { name: "simulator", work: Work::Program(seeds) });
+    }
     steps.push(cargo("doctests", &[&["test", "--workspace", "--doc", "--locked"], chosen]));
     steps
 }

@@ -16,6 +16,7 @@ mod failure;
 mod finding;
 mod host;
 mod layers;
+mod sim;
 mod tidy;
 mod workspace;
 
@@ -32,6 +33,8 @@ usage: cargo xtask COMMAND
   bench [ARGS...]        the hop benchmark against the release build of `gw`
   bench --limits [--seconds N] [--clients N]
                          whether limits hold under load; exits with 1 if not
+  sim [--seeds N] [--from S]
+                         the whole gateway in virtual time, 2,000 seeds from 0 if nothing else is said
   test --clients [ARGS...]
                          the official client libraries against the real `gw`";
 
@@ -64,6 +67,7 @@ fn dispatch(arguments: &[String], folder: &Path) -> Result<(), Failure> {
         ["ci"] => ci::run(&root()?, ci::Features::Default),
         ["ci", "--features-none"] => ci::run(&root()?, ci::Features::None),
         ["bench", rest @ ..] => bench::run(&root()?, rest),
+        ["sim", rest @ ..] => sim::run(&root()?, rest),
         ["test", "--clients", rest @ ..] => clients::run(&root()?, rest),
         [] => Err(Failure::Usage(format!("no command\n\n{USAGE}"))),
         other => Err(Failure::Usage(format!("unknown command `{}`\n\n{USAGE}", other.join(" ")))),

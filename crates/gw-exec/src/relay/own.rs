@@ -53,7 +53,10 @@ struct Collecting {
 struct Pace {
     timer: Sleep,
     idle: Duration,
+    /// When the last content came.
     progress: MonoTime,
+    /// When the last item came.
+    seen: MonoTime,
 }
 
 impl Own {
@@ -76,7 +79,7 @@ impl Own {
         };
         let timer = flight.state.clock.sleep_until(flight.deadline().min(now.saturating_add(idle)));
         Self {
-            pace: Pace { timer, idle, progress: now },
+            pace: Pace { timer, idle, progress: now, seen: now },
             flight: Some(flight),
             items: Some(opened.items),
             held: opened.held,
@@ -110,6 +113,10 @@ impl Own {
             self.fail(error);
         } else if item.facts.terminal {
             self.complete();
+        } else if self.flight.as_ref().is_some_and(|flight| self.pace.seen >= flight.deadline()) {
+            // The timer is asked only while nothing has come: behind a slow reader something always has.
+            self.fail(deadline_passed());
+            return None;
         } else if self.is_over_the_cap(&item.facts) {
             // What is beyond the cap is neither delivered nor charged.
             self.end(Outcome::Capped, RelayItem::Capped { output: self.cap.unwrap_or_default() });
@@ -120,8 +127,9 @@ impl Own {
 
     fn count(&mut self, facts: &FrameFacts) {
         let Some(flight) = &mut self.flight else { return };
+        self.pace.seen = flight.now();
         if facts.content_frames > 0 {
-            self.pace.progress = flight.now();
+            self.pace.progress = self.pace.seen;
         }
         if let Progress::Called { target, .. } = flight.progress {
             flight.progress = Progress::Streaming { target, relayed: Relayed::default(), usage: None };

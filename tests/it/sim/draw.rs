@@ -1,0 +1,216 @@
+//! A script from a seed.
+
+use gw_types::{Random, SeededRandom};
+
+use super::script::{Act, Ask, Control, Deployment, Does, Event, Play, Script, Tenant, Told, World};
+
+/// Requests of one run.
+const ASKS: (u64, u64) = (4, 28);
+/// The time in which clients arrive, in milliseconds.
+const SPANS: [u64; 4] = [50, 1_000, 5_000, 40_000];
+
+/// Draws numbers.
+struct Dice(SeededRandom);
+
+impl Dice {
+    fn below(&self, bound: u64) -> u64 {
+        self.0.below(bound)
+    }
+
+    /// From `low` to `high`, both included.
+    fn between(&self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    fn is(&self, of_hundred: u64) -> bool {
+        self.below(100) < of_hundred
+    }
+
+    fn one<T: Copy>(&self, of: &[T]) -> T {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+
+    fn some<T>(&self, of_hundred: u64, draw: impl FnOnce(&Self) -> T) -> Option<T> {
+        self.is(of_hundred).then(|| draw(self))
+    }
+
+    fn u32(&self, low: u32, high: u32) -> u32 {
+        u32::try_from(self.between(low.into(), high.into())).unwrap()
+    }
+}
+
+/// Returns the script of a seed: the same for the same one.
+pub(crate) fn script(seed: u64) -> Script {
+    let dice = Dice(SeededRandom::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5157));
+    let first = world(&dice);
+    let mut worlds = vec![first];
+    if dice.is(30) {
+        worlds.push(changed(&dice, &worlds[0]));
+    }
+    let calm = dice.is(15);
+    let span = dice.one(&SPANS);
+    let mut events: Vec<Event> = (0..dice.between(ASKS.0, ASKS.1))
+        .map(|_| event(&dice, span, |dice| Act::Ask(ask(dice, &worlds[0], calm))))
+        .collect();
+    let disturbances = if calm { 0 } else { dice.below(4) };
+    for _ in 0..disturbances {
+        let event = event(&dice, span, |dice| disturbance(dice, worlds.len()));
+        events.push(event);
+    }
+    events.sort_by_key(|event| event.at);
+    Script { seed, worlds, events }
+}
+
+fn event(dice: &Dice, span: u64, act: impl FnOnce(&Dice) -> Act) -> Event {
+    Event { at: u32::try_from(dice.below(span)).unwrap(), act: act(dice) }
+}
+
+fn disturbance(dice: &Dice, worlds: usize) -> Act {
+    match dice.below(10) {
+        0..3 => Act::Reload(usize::try_from(dice.below(worlds as u64)).unwrap()),
+        3..5 => Act::Step(dice.one(&[-7_200_000, -1_500, -1, 1_500, 90_000, 86_400_000])),
+        5..7 => Act::Stall(dice.u32(10, 3_000)),
+        7 => Act::Places(dice.u32(1, 6)),
+        8 => Act::Restart,
+        _ => Act::Crash,
+    }
+}
+
+fn world(dice: &Dice) -> World {
+    let deployments: Vec<Deployment> = (0..dice.between(1, 3)).map(|_| deployment(dice)).collect();
+    let mut tenants: Vec<Tenant> = (0..dice.between(1, 3)).map(|_| tenant(dice)).collect();
+    let pool = dice.one(&[6, 12, 100]);
+    let mut left = pool - 1;
+    for tenant in &mut tenants {
+        let most = tenant.slots.unwrap_or(u32::MAX).min(3).min(left);
+        tenant.reserved_slots = if dice.is(40) { dice.u32(0, most) } else { 0 };
+        left -= tenant.reserved_slots;
+    }
+    World {
+        chain: (0..deployments.len()).collect(),
+        tenants,
+        deployments,
+        attempts: dice.one(&[1, 2, 3, 3, 3, 5]),
+        cache: dice.is(50),
+        pool,
+        default_deadline_ms: dice.one(&[1_000, 3_000, 10_000, 120_000]),
+    }
+}
+
+fn tenant(dice: &Dice) -> Tenant {
+    Tenant {
+        requests: dice.some(25, |dice| dice.between(1, 12)),
+        tokens: dice.some(25, |dice| dice.between(60, 3_000)),
+        slots: dice.some(50, |dice| dice.u32(1, 6)),
+        reserved_slots: 0,
+        queue: dice.one(&[0, 0, 1, 8]),
+        // A request costs some 20 to 400 micro-USD.
+        budget: dice.some(60, |dice| dice.one(&[150, 1_000, 5_000, 1_000_000])),
+    }
+}
+
+fn deployment(dice: &Dice) -> Deployment {
+    let has_lane = dice.is(15);
+    Deployment {
+        attempts: dice.one(&[1, 1, 2, 3]),
+        slots: dice.some(30, |dice| dice.u32(1, 4)),
+        expected_ms: dice.one(&[10, 200, 900]),
+        min_ms: dice.one(&[10, 100, 300]),
+        timeout_ms: dice.one(&[400, 2_000, 20_000]),
+        idle_ms: dice.one(&[500, 5_000]),
+        pace: dice.some(if has_lane { 70 } else { 0 }, |dice| dice.u32(1, 20)),
+        tokens_in_flight: dice.some(if has_lane { 50 } else { 0 }, |dice| dice.between(100, 2_000)),
+    }
+}
+
+/// Changes what a reload may change; names and budgets stay.
+fn changed(dice: &Dice, world: &World) -> World {
+    let mut world = world.clone();
+    world.chain.reverse();
+    world.attempts = dice.one(&[1, 2, 3]);
+    world.cache = dice.is(50);
+    for tenant in &mut world.tenants {
+        tenant.requests = dice.some(25, |dice| dice.between(1, 12));
+        tenant.slots = dice.some(50, |dice| dice.u32(3, 6));
+        tenant.queue = dice.one(&[0, 4]);
+    }
+    for deployment in &mut world.deployments {
+        deployment.attempts = dice.one(&[1, 2]);
+        deployment.slots = dice.some(30, |dice| dice.u32(1, 4));
+    }
+    world
+}
+
+fn ask(dice: &Dice, world: &World, calm: bool) -> Ask {
+    Ask {
+        tenant: usize::try_from(dice.below(world.tenants.len() as u64)).unwrap(),
+        text: u8::try_from(dice.below(3)).unwrap(),
+        stream: dice.is(50),
+        side_effecting: dice.is(15),
+        max_tokens: dice.some(50, |dice| dice.between(1, 60)),
+        deadline: dice.some(40, |dice| dice.one(&[150, 1_000, 3_000, 20_000])),
+        cache: dice.one(&[
+            Control::Default,
+            Control::Default,
+            Control::Default,
+            Control::Default,
+            Control::NoStore,
+            Control::NoCache,
+            Control::OnlyIfCached,
+        ]),
+        leaves_after_polls: dice.some(if calm { 0 } else { 10 }, |dice| dice.u32(1, 12)),
+        leaves_after: dice.some(if calm { 0 } else { 10 }, |dice| dice.one(&[0, 1, 20, 200, 2_000])),
+        reads_every: if dice.is(10) { dice.one(&[5, 300]) } else { 0 },
+        plays: (0..dice.between(1, 4)).map(|_| play(dice, calm)).collect(),
+    }
+}
+
+fn play(dice: &Dice, calm: bool) -> Play {
+    let fails = !calm && dice.is(55);
+    Play {
+        does: if fails { dice.one(&FAULTS) } else { Does::Answers },
+        after: dice.one(&[0, 0, 1, 30, 300, 1_500]),
+        words: dice.one(&[0, 1, 3, 12, 40]),
+        pause: dice.one(&[0, 0, 1, 40, 450]),
+        usage: dice.one(&[
+            Told::Truth,
+            Told::Truth,
+            Told::Truth,
+            Told::Nothing,
+            Told::Zero,
+            Told::Huge,
+            Told::TenTimes,
+        ]),
+        twice: !calm && dice.is(5),
+        pieces: if dice.is(10) { dice.one(&[1, 7, 100]) } else { 0 },
+    }
+}
+
+const FAULTS: [Does; 26] = [
+    Does::RunsOut,
+    Does::IsFiltered,
+    Does::Refuses,
+    Does::ResetsBefore,
+    Does::ResetsAfter,
+    Does::BadRequest,
+    Does::Filters,
+    Does::Filters,
+    Does::TooLong,
+    Does::BadKey,
+    Does::Missing,
+    Does::Limits(0),
+    Does::Limits(1),
+    Does::Limits(1),
+    Does::Limits(60),
+    Does::NoQuota,
+    Does::Fails,
+    Does::Fails,
+    Does::Overloaded(1),
+    Does::Hangs,
+    Does::KeepsAlive,
+    Does::Page,
+    Does::Cuts,
+    Does::Garbles,
+    Does::Errs,
+    Does::Stalls,
+];

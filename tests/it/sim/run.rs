@@ -1,0 +1,251 @@
+//! Plays a script: clients, gateway and providers on one thread, in an order that the seed decides, in virtual time.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    rc::Rc,
+    sync::Arc,
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
+
+use gw_exec::Gateway;
+use gw_types::{Clock, ManualClock, MonoTime, Random, SeededRandom, Sleep, UtcTime};
+use parking_lot::Mutex;
+
+use super::{
+    checks::Checks,
+    client::{self, Seen},
+    house,
+    ledger::Records,
+    script::{Act, Script},
+    stage::Stage,
+};
+
+/// Noon of 15 January 2030, UTC: no run leaves the month.
+const NOON: i64 = 1_894_708_800_000_000;
+/// Polls of one run, at most: more are a loop without end.
+const STEPS_MAX: usize = 200_000;
+
+/// What a run has shown.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The first invariant that was broken.
+    pub(crate) fault: Option<String>,
+    /// A digest of everything that was seen: equal for equal runs.
+    pub(crate) digest: String,
+    pub(crate) asks: usize,
+    pub(crate) calls: usize,
+    pub(crate) steps: usize,
+}
+
+/// A client on its way.
+struct Task {
+    number: usize,
+    future: Pin<Box<dyn Future<Output = Seen>>>,
+    waker: Waker,
+}
+
+/// Tasks that may go on, by number.
+type Ready = Arc<Mutex<Vec<usize>>>;
+
+struct Alarm {
+    number: usize,
+    ready: Ready,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        let mut ready = self.ready.lock();
+        if !ready.contains(&self.number) {
+            ready.push(self.number);
+        }
+    }
+}
+
+/// The number of the one who makes events happen.
+const DIRECTOR: usize = usize::MAX;
+
+/// A run in progress.
+pub(crate) struct Run {
+    pub(crate) stage: Arc<Stage>,
+    pub(crate) ledger: Arc<Records>,
+    pub(crate) gateway: Rc<Gateway>,
+    pub(crate) world: usize,
+    tasks: Vec<Task>,
+    ready: Ready,
+    order: SeededRandom,
+    next_event: usize,
+    alarm: Option<Sleep>,
+    lives: u64,
+    steps: usize,
+    log: Vec<String>,
+}
+
+/// Plays a script; a panic is a broken invariant too.
+pub(crate) fn play(script: &Script) -> Outcome {
+    let script = Arc::new(script.clone());
+    let clock = ManualClock::new(UtcTime::from_micros(NOON));
+    let stage = Stage::new(&script, &clock);
+    let ledger = Records::new(&clock);
+    let played = catch_unwind(AssertUnwindSafe(|| {
+        let gateway = Rc::new(house::open(&stage, 0, &ledger, 0));
+        let mut run = Run {
+            ready: Ready::default(),
+            order: SeededRandom::new(script.seed),
+            tasks: Vec::new(),
+            next_event: 0,
+            alarm: None,
+            lives: 0,
+            steps: 0,
+            log: Vec::new(),
+            world: 0,
+            gateway,
+            stage: Arc::clone(&stage),
+            ledger: Arc::clone(&ledger),
+        };
+        let fault = run.play_to_the_end().err();
+        (fault, run.steps, std::mem::take(&mut run.log))
+    }));
+    let (fault, steps, mut log) = match played {
+        Ok(played) => played,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?");
+            (Some(format!("panic: {text}")), 0, Vec::new())
+        }
+    };
+    let (asks, calls) = stage.with(|log| (log.asks.len(), log.asks.iter().map(|ask| ask.calls.len()).sum()));
+    log.extend(ledger.look(|records| serde_json::to_string(records).ok()));
+    Outcome { fault, digest: log.join("\n"), asks, calls, steps }
+}
+
+impl Run {
+    fn play_to_the_end(&mut self) -> Result<(), String> {
+        let mut checks = Checks::default();
+        self.arm();
+        loop {
+            while let Some(number) = self.next_ready() {
+                self.steps += 1;
+                if self.steps > STEPS_MAX {
+                    return Err("the run does not end".to_owned());
+                }
+                if number == DIRECTOR {
+                    self.direct();
+                } else {
+                    self.poll(number, &mut checks)?;
+                }
+                checks.step(self)?;
+            }
+            checks.quiet(self)?;
+            if self.tasks.is_empty() && self.alarm.is_none() {
+                break;
+            }
+            if self.stage.clock.advance_to_next_sleeper().is_none() {
+                return Err("somebody waits for nothing".to_owned());
+            }
+        }
+        checks.end(self)
+    }
+
+    /// Takes one of the tasks that may go on, by chance.
+    fn next_ready(&self) -> Option<usize> {
+        let mut ready = self.ready.lock();
+        let at = self.order.below(ready.len() as u64);
+        (!ready.is_empty()).then(|| ready.swap_remove(usize::try_from(at).unwrap()))
+    }
+
+    fn poll(&mut self, number: usize, checks: &mut Checks) -> Result<(), String> {
+        let Some(at) = self.tasks.iter().position(|task| task.number == number) else { return Ok(()) };
+        let is_first = self.stage.with(|log| !log.asks[number].admitted);
+        let before = is_first.then(|| checks.before(self, number));
+        let task = &mut self.tasks[at];
+        let mut cx = Context::from_waker(&task.waker);
+        let Poll::Ready(seen) = task.future.as_mut().poll(&mut cx) else { return Ok(()) };
+        drop(self.tasks.swap_remove(at));
+        self.stage.with(|log| log.asks[number].ended = true);
+        self.log.push(format!("{number} {:?} {seen:?}", self.stage.clock.now()));
+        checks.ended(self, number, &seen, before)
+    }
+
+    /// Makes everything happen whose time has come.
+    fn direct(&mut self) {
+        if self.alarm.take().is_none() {
+            return;
+        }
+        let script = Arc::clone(&self.stage.script);
+        let now = self.stage.clock.now();
+        while let Some(event) = script.events.get(self.next_event)
+            && at(event.at) <= now
+        {
+            self.next_event += 1;
+            self.act(&event.act);
+        }
+        self.arm();
+    }
+
+    fn arm(&mut self) {
+        let Some(event) = self.stage.script.events.get(self.next_event) else { return };
+        let waker = self.waker(DIRECTOR);
+        let mut alarm = self.stage.clock.sleep_until(at(event.at));
+        if alarm.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+            waker.wake();
+        }
+        self.alarm = Some(alarm);
+    }
+
+    fn waker(&self, number: usize) -> Waker {
+        Waker::from(Arc::new(Alarm { number, ready: Arc::clone(&self.ready) }))
+    }
+
+    fn act(&mut self, act: &Act) {
+        let clock = &self.stage.clock;
+        let after = |millis: u32| clock.now().saturating_add(Duration::from_millis(millis.into()));
+        match act {
+            Act::Ask(ask) => {
+                let number = self.stage.enters(ask, self.world);
+                let future = client::run(Rc::clone(&self.gateway), Arc::clone(&self.stage), number);
+                let waker = self.waker(number);
+                waker.wake_by_ref();
+                self.tasks.push(Task { number, future: Box::pin(future), waker });
+            }
+            Act::Reload(world) => {
+                // Who has not yet asked will ask under the new one.
+                self.stage.with(|log| {
+                    log.asks.iter_mut().filter(|ask| !ask.admitted).for_each(|ask| ask.world = *world);
+                });
+                self.world = *world;
+                house::reload(&self.gateway, &self.stage, *world);
+            }
+            Act::Step(millis) => {
+                clock.step_utc(Duration::from_millis(millis.unsigned_abs()), *millis < 0);
+            }
+            Act::Stall(millis) => self.ledger.stall_until(after(*millis)),
+            Act::Places(places) => self.ledger.set_capacity(*places),
+            Act::Restart => self.restart(false),
+            Act::Crash => self.restart(true),
+        }
+    }
+
+    fn restart(&mut self, crash: bool) {
+        self.stage.with(|log| {
+            for ask in log.asks.iter_mut().filter(|ask| !ask.ended) {
+                (ask.gone, ask.lost) = (true, crash && ask.records == 0);
+            }
+        });
+        self.ledger.cut(crash);
+        for task in self.tasks.drain(..) {
+            self.stage.with(|log| log.asks[task.number].ended = true);
+            drop(task);
+        }
+        self.ledger.cut(false);
+        self.lives += 1;
+        self.stage.with(|log| log.restarted());
+        self.gateway = Rc::new(house::open(&self.stage, self.world, &self.ledger, self.lives));
+    }
+}
+
+fn at(millis: u32) -> MonoTime {
+    MonoTime::ZERO.saturating_add(Duration::from_millis(millis.into()))
+}

@@ -1,0 +1,231 @@
+//! What the providers have seen: every call, whose it was, how it ended. It judges each call when it is made.
+
+use std::{sync::Arc, time::Duration};
+
+use gw_types::{Clock, ErrorKind, FallOver, GatewayError, ManualClock, MonoTime, Retry};
+use parking_lot::Mutex;
+
+use super::script::{Ask, Control, Script};
+
+/// The log of a run, shared by clients, providers and checks.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) clock: ManualClock,
+    pub(crate) script: Arc<Script>,
+    log: Mutex<Log>,
+}
+
+/// Everything that was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub(crate) asks: Vec<AskLog>,
+    pub(crate) deployments: Vec<DeploymentLog>,
+    /// Invariants that were broken.
+    pub(crate) faults: Vec<String>,
+}
+
+/// One request and its calls.
+#[derive(Debug)]
+pub(crate) struct AskLog {
+    pub(crate) ask: Ask,
+    /// The configuration that it began with.
+    pub(crate) world: usize,
+    pub(crate) deadline: Option<MonoTime>,
+    pub(crate) admitted: bool,
+    pub(crate) calls: Vec<Call>,
+    /// The client has gone away, or the gateway has stopped.
+    pub(crate) gone: bool,
+    /// The gateway was killed, so that there may be no record.
+    pub(crate) lost: bool,
+    pub(crate) ended: bool,
+    pub(crate) records: u32,
+}
+
+/// One call of a provider.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) deployment: usize,
+    pub(crate) open: bool,
+    /// Whether a piece of content was given to the gateway.
+    pub(crate) said: bool,
+    /// Whether the answer came to its proper end.
+    pub(crate) complete: bool,
+    pub(crate) stop: bool,
+    pub(crate) error: Option<GatewayError>,
+    pub(crate) ended: MonoTime,
+}
+
+/// What a deployment has seen since the gateway started.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeploymentLog {
+    pub(crate) open: u32,
+    successes: u64,
+    retries: u64,
+}
+
+impl Stage {
+    pub(crate) fn new(script: &Arc<Script>, clock: &ManualClock) -> Arc<Self> {
+        let deployments = vec![DeploymentLog::default(); script.worlds[0].deployments.len()];
+        let log = Mutex::new(Log { deployments, ..Log::default() });
+        Arc::new(Self { clock: clock.clone(), script: Arc::clone(script), log })
+    }
+
+    /// Looks at the log, or adds to it.
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&mut Log) -> T) -> T {
+        look(&mut self.log.lock())
+    }
+
+    /// Notes a client; returns its number.
+    ///
+    /// Equal requests in flight would share a call, which is another room's proof: the later one asks for an answer of
+    /// its own, and leaves it in the cache all the same.
+    pub(crate) fn enters(&self, ask: &Ask, world: usize) -> usize {
+        let mut log = self.log.lock();
+        let mut ask = ask.clone();
+        let twin =
+            |other: &AskLog| !other.ended && (other.ask.tenant, other.ask.text) == (ask.tenant, ask.text);
+        if ask.cache == Control::Default && log.asks.iter().any(twin) {
+            ask.cache = Control::NoCache;
+        }
+        log.asks.push(AskLog {
+            ask,
+            world,
+            deadline: None,
+            admitted: false,
+            calls: Vec::new(),
+            gone: false,
+            lost: false,
+            ended: false,
+            records: 0,
+        });
+        log.asks.len() - 1
+    }
+
+    /// Begins a call after judging whether it may be made.
+    pub(crate) fn call(self: &Arc<Self>, ask: usize, deployment: usize) -> CallGuard {
+        let now = self.clock.now();
+        let mut log = self.log.lock();
+        let broken = self.may_call(&log, ask, deployment, now);
+        log.faults.extend(broken.into_iter().map(|what| format!("{what} (request {ask})")));
+        let is_retry = log.asks[ask].calls.last().is_some_and(|last| last.deployment == deployment);
+        let seen = &mut log.deployments[deployment];
+        seen.open += 1;
+        seen.retries += u64::from(is_retry);
+        // The arithmetic of the retry budget: ten tokens, a failure takes one, a success gives a tenth back, and more
+        // than half must be left.
+        if is_retry && seen.retries * 10 > 50 + seen.successes {
+            let what = format!("i17: {} retries after {} successes", seen.retries, seen.successes);
+            log.faults.push(what);
+        }
+        let calls = &mut log.asks[ask].calls;
+        calls.push(Call {
+            deployment,
+            open: true,
+            said: false,
+            complete: false,
+            stop: false,
+            error: None,
+            ended: now,
+        });
+        let call = calls.len() - 1;
+        CallGuard { stage: Arc::clone(self), ask, call }
+    }
+
+    /// Says which rules a call breaks.
+    fn may_call(&self, log: &Log, ask: usize, deployment: usize, now: MonoTime) -> Vec<String> {
+        let seen = &log.asks[ask];
+        let world = &self.script.worlds[seen.world];
+        let facts = &world.deployments[deployment];
+        let mut broken = Vec::new();
+        let mut rule = |holds: bool, what: &str| {
+            if !holds {
+                broken.push(what.to_owned());
+            }
+        };
+        rule(!seen.gone, "a call for a client that is gone");
+        rule(!seen.ended, "a call for a request that has ended");
+        rule(!seen.ask.side_effecting || seen.calls.is_empty(), "i11: a side-effecting request is repeated");
+        rule(seen.calls.len() < world.attempts as usize, "more calls than the route's attempts");
+        rule(seen.calls.iter().all(|call| !call.open), "a call while another one is open");
+        rule(seen.calls.iter().all(|call| !call.said), "another call after content was given");
+        let own = seen.calls.iter().filter(|call| call.deployment == deployment).count();
+        rule(own < facts.attempts as usize, "more calls than the deployment's attempts");
+        let most = self.script.worlds.iter().map(|world| world.deployments[deployment].slots).max();
+        let slots = self.script.worlds.iter().all(|world| world.deployments[deployment].slots.is_some());
+        let most = most.flatten().filter(|_| slots);
+        rule(most.is_none_or(|most| log.deployments[deployment].open < most), "more calls than slots");
+        let need = Duration::from_millis(facts.min_ms.into());
+        let fits = seen.deadline.is_some_and(|deadline| now.saturating_add(need) <= deadline);
+        rule(fits, "i14: an attempt begins without its minimum of time");
+        if let Some(last) = seen.calls.last() {
+            let kind = last.error.as_ref().map_or(ErrorKind::ProviderTimeout, GatewayError::kind);
+            let retry = last.error.as_ref().map_or(kind.retryable() != Retry::Never, GatewayError::may_retry);
+            let pinned = last.error.as_ref().is_some_and(GatewayError::is_pinned);
+            let wait = last.error.as_ref().and_then(GatewayError::retry_after).unwrap_or_default();
+            if last.deployment == deployment {
+                rule(retry, &format!("a retry after {}", kind.as_str()));
+                let waited = now.saturating_since(last.ended);
+                rule(waited >= wait, "a retry before the provider's guidance");
+            } else {
+                let moves = kind.falls_over() != FallOver::Never && !pinned;
+                rule(moves, &format!("a fallback after {}", kind.as_str()));
+            }
+        }
+        broken
+    }
+}
+
+/// One call; dropped when the gateway lets it go.
+#[derive(Debug)]
+pub(crate) struct CallGuard {
+    stage: Arc<Stage>,
+    ask: usize,
+    call: usize,
+}
+
+impl CallGuard {
+    fn with(&self, change: impl FnOnce(&mut Call)) {
+        change(&mut self.stage.log.lock().asks[self.ask].calls[self.call]);
+    }
+
+    /// Content is given to the gateway.
+    pub(crate) fn says(&self) {
+        self.with(|call| call.said = true);
+    }
+
+    /// The call works so far: its stream has begun, or the answer is whole.
+    pub(crate) fn works(&self) {
+        let mut log = self.stage.log.lock();
+        let deployment = log.asks[self.ask].calls[self.call].deployment;
+        log.deployments[deployment].successes += 1;
+    }
+
+    /// The answer has come to its end.
+    pub(crate) fn completes(&self, stop: bool) {
+        self.with(|call| (call.complete, call.stop) = (true, stop));
+    }
+
+    pub(crate) fn fails(&self, error: &GatewayError) {
+        self.with(|call| call.error = Some(error.clone()));
+    }
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        let now = self.stage.clock.now();
+        let mut log = self.stage.log.lock();
+        let call = &mut log.asks[self.ask].calls[self.call];
+        (call.open, call.ended) = (false, now);
+        let deployment = call.deployment;
+        log.deployments[deployment].open -= 1;
+    }
+}
+
+impl Log {
+    /// The gateway has started again, and knows nothing of retries before.
+    pub(crate) fn restarted(&mut self) {
+        for deployment in &mut self.deployments {
+            (deployment.successes, deployment.retries) = (0, 0);
+        }
+    }
+}
