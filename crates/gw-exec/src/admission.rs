@@ -39,7 +39,7 @@ pub(crate) fn admit(flight: &mut Flight, request: &NormalizedRequest) -> Result<
     let now = flight.now();
     let admission = flight.subject.admit(tokens, now).map_err(|refusal| refused(flight, refusal))?;
     flight.held.admission = Some(admission);
-    flight.record().decision.limiter = Some(LimiterVerdict { admitted: true, refused_by: Vec::new() });
+    flight.record().decision.limiter = Some(LimiterVerdict::ADMITTED);
     Ok(())
 }
 
@@ -158,9 +158,9 @@ pub(crate) fn output_bound(
 pub(crate) const OUTPUT_BOUND: TokenCount = TokenCount::new(4_096);
 
 /// Puts every limit that refused into the record.
-fn refused(flight: &mut Flight, refusal: ScopeRefusal) -> GatewayError {
+pub(crate) fn refused(flight: &mut Flight, refusal: ScopeRefusal) -> GatewayError {
     let refused_by = refusal.refused_by.iter().map(|limit| BoundedText::new(&limit.to_string())).collect();
-    flight.record().decision.limiter = Some(LimiterVerdict { admitted: false, refused_by });
+    flight.record().decision.limiter = Some(LimiterVerdict::refused(refused_by));
     refusal.error
 }
 
@@ -168,7 +168,7 @@ fn refused(flight: &mut Flight, refusal: ScopeRefusal) -> GatewayError {
 pub(crate) fn turned_away(flight: &mut Flight, error: GatewayError) -> GatewayError {
     if let Some(subject) = error.subject() {
         let refused_by = subject.split(", ").map(BoundedText::new).collect();
-        flight.record().decision.limiter = Some(LimiterVerdict { admitted: false, refused_by });
+        flight.record().decision.limiter = Some(LimiterVerdict::refused(refused_by));
     }
     error
 }

@@ -16,6 +16,7 @@ use crate::{
     opening::{Opened, open_stream},
     pinned::TargetState,
     policy::{RoutePolicy, Target},
+    shared,
     station::{self, Unavailable, Wanted},
     timeout::attempt_timeout,
 };
@@ -57,9 +58,10 @@ impl Attempts<'_> {
         let mut last: Option<GatewayError> = None;
         for position in 0..self.chain.len() {
             let target = flight.policy.target(self.chain[position]).clone();
-            let skip = last
-                .as_ref()
-                .and_then(|error| self.cannot_fall_over_to(flight, (self.chain[position], &target), error));
+            let skip = match &last {
+                Some(error) => self.cannot_fall_over_to(flight, (self.chain[position], &target), error).await,
+                None => None,
+            };
             match skip {
                 Some(Skip::Candidate(reason)) => {
                     self.exclude(flight, &target.deployment, reason);
@@ -297,7 +299,7 @@ impl Attempts<'_> {
     }
 
     /// Says why a candidate cannot follow a failed one, if so.
-    fn cannot_fall_over_to(
+    async fn cannot_fall_over_to(
         &self,
         flight: &mut Flight,
         (index, target): (usize, &Target),
@@ -318,7 +320,7 @@ impl Attempts<'_> {
                 .with_subject(deployment.name.as_str()),
             ));
         }
-        if !self.raise_reservation(flight, index) {
+        if !self.raise_reservation(flight, index).await {
             return Some(Skip::Candidate("budget"));
         }
         None
@@ -341,14 +343,15 @@ impl Attempts<'_> {
     }
 
     /// Raises the reservation to the target's worst case on top of what was spent without a known result.
-    fn raise_reservation(&self, flight: &mut Flight, target: usize) -> bool {
+    async fn raise_reservation(&self, flight: &mut Flight, target: usize) -> bool {
         if flight.held.reservation.is_none() {
             return true;
         }
         let input = admission::expect_at(flight, self.request, target);
         let need = self.worth(flight, target, input).plus(flight.sunk_money());
         let utc = flight.state.clock.utc();
-        flight.held.reservation.as_mut().is_none_or(|held| held.raise_to(need, utc).is_ok())
+        let is_held = flight.held.reservation.as_mut().is_none_or(|held| held.raise_to(need, utc).is_ok());
+        is_held && shared::raise(flight, need).await
     }
 
     /// Returns the output bound to send to a deployment.

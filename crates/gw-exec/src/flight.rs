@@ -18,6 +18,7 @@ use crate::{
     policy::QueuePolicy,
     progress::{Progress, Spans, micros},
     reply::{Failure, ReplyHead},
+    shared,
     sharing::Call,
     state::State,
 };
@@ -362,6 +363,11 @@ impl Flight {
                 reservation.release();
             }
         }
+        let used = self.sunk.dispatched.then(|| {
+            let tokens = record.usage.total().saturating_add(self.sunk.tokens);
+            (tokens, record.cost.saturating_add(self.sunk.money))
+        });
+        shared::settle(self, used);
         if let Some(admission) = self.held.admission.take() {
             if record.cache.is_hit() {
                 admission.settle_hit();

@@ -2,8 +2,9 @@
 
 use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TokensInFlight};
 use gw_types::{Money, MonoTime, TokenCount};
+use smallvec::SmallVec;
 
-use crate::health::Ticket;
+use crate::{health::Ticket, shared::SharedHeld};
 
 /// What a request holds in the scopes of its caller.
 #[derive(Debug, Default)]
@@ -13,6 +14,8 @@ pub(crate) struct Held {
     pub(crate) slot: Option<Slot>,
     /// What its open call holds.
     pub(crate) call: CallHeld,
+    /// What it holds of the limits that replicas share: the first, and what later deployments needed on top of it.
+    pub(crate) shared: SmallVec<[SharedHeld; 1]>,
     /// What its open call will say about the deployment's health.
     pub(crate) ticket: Option<Ticket>,
 }

@@ -32,6 +32,7 @@ mod progress;
 mod relay;
 mod remember;
 mod reply;
+mod shared;
 mod sharing;
 mod snapshot;
 mod state;
@@ -54,6 +55,7 @@ pub use self::{
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
+    shared::{LossPolicy, SharedConfig, SharedSnapshot},
     snapshot::{DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,
     system::{SystemClock, SystemIds, SystemRandom},

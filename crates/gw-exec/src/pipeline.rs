@@ -24,6 +24,7 @@ use crate::{
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
+    shared,
 };
 
 /// The beginning of a body that a conversation is recognised by, in bytes.
@@ -169,10 +170,11 @@ async fn take_limits(
     admission::adjust_tokens(flight)?;
     let slot = admission::take_slot(flight, primary.timing.min_attempt).await;
     slot.map_err(|error| admission::turned_away(flight, error))?;
-    if attempts.budgeted {
-        admission::reserve(flight, attempts.worth(flight, attempts.chain[0], input))?;
+    let worth = attempts.budgeted.then(|| attempts.worth(flight, attempts.chain[0], input));
+    if let Some(worth) = worth {
+        admission::reserve(flight, worth)?;
     }
-    Ok(())
+    shared::take(flight, worth).await
 }
 
 /// Step 1, and what the request says about itself. A request may tighten what its tenant begins with, never loosen it.

@@ -3,7 +3,7 @@
 use gw_limits::{Accuracy, PoolSnapshot};
 use gw_types::{DeploymentName, TokenCount};
 
-use crate::{health::BreakerSnapshot, pinned::Pinned, state::State};
+use crate::{SharedSnapshot, health::BreakerSnapshot, pinned::Pinned, state::State};
 
 /// Slots, queue, deployments and estimates, each read at once; not all of them at the same instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct GatewaySnapshot {
     pub deployments: Vec<DeploymentSnapshot>,
     /// How good the estimates of tokens were.
     pub accuracy: Accuracy,
+    /// The store of shared limits; `None`: this process is alone.
+    pub shared: Option<SharedSnapshot>,
 }
 
 /// How busy a deployment is, and how well.
@@ -48,6 +50,7 @@ impl GatewaySnapshot {
             pool: state.limits.pool(),
             deployments: policy.targets().iter().enumerate().map(deployment).collect(),
             accuracy: state.estimator.accuracy(),
+            shared: state.shared.as_ref().map(|shared| shared.snapshot()),
         }
     }
 }

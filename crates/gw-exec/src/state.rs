@@ -7,7 +7,14 @@ use gw_limits::{Estimator, Limits};
 use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
-use crate::{budget::RetryBudgets, health::Breakers, lanes::Lanes, sharing::SharedCalls, tasks::Tasks};
+use crate::{
+    budget::RetryBudgets,
+    health::Breakers,
+    lanes::Lanes,
+    shared::{Shared, SharedConfig},
+    sharing::SharedCalls,
+    tasks::Tasks,
+};
 
 /// What a gateway's state is made of.
 #[derive(Debug)]
@@ -18,6 +25,8 @@ pub struct StateConfig {
     pub exact: ExactCache,
     /// Answers by similar request.
     pub semantic: SemanticCache,
+    /// What replicas limit together; `None`: this process is alone.
+    pub shared: Option<SharedConfig>,
     /// Where the records go.
     pub ledger: Arc<dyn Ledger>,
     /// The source of time.
@@ -36,6 +45,7 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) exact: ExactCache,
     pub(crate) semantic: SemanticCache,
+    pub(crate) shared: Option<Arc<Shared>>,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
@@ -57,6 +67,7 @@ impl State {
             limits: config.limits,
             exact: config.exact,
             semantic: config.semantic,
+            shared: config.shared.map(|shared| Arc::new(Shared::new(shared))),
             ledger: config.ledger,
             clock: config.clock,
             random: config.random,

@@ -114,6 +114,11 @@ impl Bucket {
         self.position = self.position.max(floor).saturating_add(u128::from(n));
     }
 
+    /// Returns the most that the bucket holds, in tokens.
+    pub const fn capacity(&self) -> u64 {
+        self.capacity.get()
+    }
+
     /// Changes rate and capacity; the tokens in the bucket, or the debt, stay, as far as they fit.
     ///
     /// A real change begins a new epoch, which loses the fraction of a token that was being minted. Naming the rate

@@ -11,7 +11,7 @@
 //! elsewhere, late or twice find their reservation in a [`ReservationBook`].
 //!
 //! The crate reads no clock but the one that it is handed, has no runtime and no task of its own, and holds no lock
-//! across a call out of it. Limits shared between processes are deliberately absent.
+//! across a call out of it. What several processes limit together is asked of a store behind [`SharedLimits`].
 //!
 //! ```
 //! use gw_limits::{BudgetConfig, Limits, LimitsConfig, TenantLimitsConfig, Window};
@@ -64,6 +64,7 @@ mod registry;
 mod reservation;
 mod scope;
 mod scopes;
+mod shared;
 mod slots;
 mod snapshot;
 mod subject;
@@ -88,6 +89,10 @@ pub use self::{
     scopes::{
         BudgetEstimate, InvalidScopes, OrganisationConfig, QuotaConfig, QuotaWindow, ScopeLimitsConfig,
         ScopesConfig, TenantScopeConfig,
+    },
+    shared::{
+        SharedAsked, SharedLimit, SharedLimits, SharedLost, SharedSettlement, SharedTake, SharedUse,
+        SharedVerdict,
     },
     slots::{DeploymentSlot, DeploymentSlots, Slot},
     snapshot::{

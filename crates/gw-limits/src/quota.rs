@@ -190,6 +190,12 @@ impl Quota {
         Some(QuotaSnapshot { window: rule.window.clone(), limit: rule.limit, spent, reserved, resets_at })
     }
 
+    /// Returns when the current window begins and ends.
+    pub(crate) fn bounds(&self, utc: UtcTime) -> Option<(UtcTime, UtcTime)> {
+        let period = self.peek(self.rule.as_ref()?, utc);
+        Some((period.start, period.end))
+    }
+
     fn find(&self, key: PeriodKey) -> Option<Period> {
         self.periods.iter().find(|period| period.start <= key.0 && key.0 < period.end).copied()
     }

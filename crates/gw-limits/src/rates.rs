@@ -48,6 +48,12 @@ impl Rates {
         self.tokens.is_some()
     }
 
+    /// Returns how many requests and how many tokens a minute there may be.
+    pub(crate) fn per_minute(&self) -> (Option<u64>, Option<u64>) {
+        let most = |bucket: &Option<Bucket>| bucket.as_ref().map(Bucket::capacity);
+        (most(&self.requests), most(&self.tokens))
+    }
+
     /// Says whether one request and `tokens` tokens are there, and takes nothing.
     pub(crate) fn check(&mut self, tokens: u64, now: MonoTime) -> Result<Checked, Refused> {
         let check =

@@ -105,6 +105,7 @@ fn sample_decision() -> DecisionRecord {
         limiter: Some(LimiterVerdict {
             admitted: true,
             refused_by: vec![BoundedText::new("tokens_per_minute")],
+            degraded: true,
         }),
         draws: vec![u64::MAX, 0],
         similarity_milli: Some(970),

@@ -200,6 +200,19 @@ pub struct LimiterVerdict {
     /// The limits that refused, by their names in the configuration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_by: Vec<BoundedText>,
+    /// Whether the store of limits that replicas share could not be asked.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub degraded: bool,
+}
+
+impl LimiterVerdict {
+    /// The verdict that lets a request through.
+    pub const ADMITTED: Self = Self { admitted: true, refused_by: Vec::new(), degraded: false };
+
+    /// Returns the refusal by limits, by their names in the configuration.
+    pub const fn refused(refused_by: Vec<BoundedText>) -> Self {
+        Self { admitted: false, refused_by, degraded: false }
+    }
 }
 
 /// One call of a provider.

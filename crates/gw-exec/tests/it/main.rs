@@ -13,6 +13,7 @@ mod queue;
 mod refusals;
 mod scopes;
 mod settlement;
+mod shared;
 mod sharing;
 mod strategies;
 mod streams;

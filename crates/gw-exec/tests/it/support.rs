@@ -119,6 +119,8 @@ pub(crate) struct Plan {
     pub(crate) deployments: Vec<(gw_types::DeploymentName, gw_exec::DeploymentPolicy)>,
     pub(crate) scopes: ScopesConfig,
     pub(crate) pool_capacity: u32,
+    /// What replicas limit together.
+    pub(crate) shared: Option<gw_exec::SharedConfig>,
     /// A second tenant, as [`other`] names it.
     pub(crate) other: TenantLimitsConfig,
     pub(crate) other_policy: TenantPolicy,
@@ -137,6 +139,7 @@ impl Plan {
             deployments: Vec::new(),
             scopes: ScopesConfig::default(),
             pool_capacity: 100,
+            shared: None,
             other: TenantLimitsConfig::default(),
             other_policy: TenantPolicy::new(Classification::Internal),
             shape: |_| {},
@@ -179,6 +182,7 @@ impl Plan {
                 SemanticConfig::default(),
                 Arc::new(gw_cache::HashingEmbedder::default()),
             ),
+            shared: self.shared.clone(),
             ledger: Arc::<Records>::clone(&ledger),
             clock,
             random: Arc::new(SeededRandom::new(1)),

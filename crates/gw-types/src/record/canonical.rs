@@ -116,9 +116,12 @@ fn write_decision(decision: &DecisionRecord, to: &mut JsonObject<'_>) {
     if *last_resort {
         to.truth(key!("last_resort"), true);
     }
-    if let Some(LimiterVerdict { admitted, refused_by }) = limiter {
+    if let Some(LimiterVerdict { admitted, refused_by, degraded }) = limiter {
         to.nested(key!("limiter"), |to| {
             to.truth(key!("admitted"), *admitted);
+            if *degraded {
+                to.truth(key!("degraded"), true);
+            }
             texts(to, key!("refused_by"), refused_by);
         });
     }
