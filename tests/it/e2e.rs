@@ -4,6 +4,7 @@ mod admin;
 mod answers;
 mod audit;
 mod cancel;
+mod cluster;
 mod commands;
 mod dialects;
 mod drain;

@@ -140,6 +140,7 @@ impl Composition {
             limits: parts.limits,
             exact: ExactCache::new(CacheConfig::default()),
             semantic: SemanticCache::new(SemanticConfig::default(), Arc::new(embedder)),
+            shared_limits: parts::shared(config)?,
             ledger: Arc::clone(&ledger),
             clock: seams.clock,
             random: seams.random,

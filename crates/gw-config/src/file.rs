@@ -1,5 +1,6 @@
 //! The shape of `gw.toml`: a closed schema, read whole, every fault at once.
 
+mod cluster;
 mod deployment;
 mod known;
 mod ledger;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
 pub(crate) use self::{
+    cluster::ClusterEntry,
     deployment::{DeploymentEntry, VocabularyEntry},
     ledger::{Durability, LedgerEntry, Store},
     limits::{BudgetEntry, ScopeEntry},
@@ -68,6 +70,8 @@ pub(crate) struct File {
     pub(crate) models: BTreeMap<ModelName, Located<ScopeEntry>>,
     pub(crate) limits: WholeEntry,
     pub(crate) ledger: LedgerEntry,
+    /// Absent: the process is alone.
+    pub(crate) cluster: Option<ClusterEntry>,
 }
 
 /// Says who may call without a key.
@@ -161,7 +165,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let models = scopes::models(&mut section);
     let limits = scopes::whole(&mut section);
     let ledger = ledger::read(section.optional("ledger"), outside);
-    section.unavailable("cluster");
+    let cluster = cluster::read(section.optional("cluster"), outside);
     section.finish();
     if callers == Callers::WithKey {
         any_key(&tenants, faults);
@@ -179,6 +183,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
         models,
         limits,
         ledger,
+        cluster,
     }
 }
 

@@ -3,6 +3,7 @@
 //! The parts check themselves while they are made; every fault that they find is brought back to its place in the file.
 
 mod analysis;
+mod cluster;
 mod keys;
 mod limits;
 mod notices;
@@ -19,6 +20,7 @@ use gw_routing::analysis::PolicyFacts;
 use gw_types::{Clock, Deployment, DeploymentName, ManualClock};
 
 pub(crate) use self::{
+    cluster::shared,
     limits::{config as limits_config, pool_capacity, scopes as scopes_config},
     providers::{Built, transport},
     routing::report,
@@ -78,6 +80,7 @@ impl Parts {
             if faults.is_empty() { analysis::findings(config, &facts, &faults) } else { Vec::new() };
         findings.extend(notices::notices(config));
         limits::check_models(config, &faults);
+        cluster::check(config, &faults);
         let limits = Limits::with_scopes(limits::config(config), &limits::scopes(config), clock.now())
             .map_err(|errors| errors.into_iter().for_each(|error| limits::report(&error, config, &faults)));
         let keys = keys::table(config, &faults);

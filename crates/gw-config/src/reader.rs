@@ -126,14 +126,6 @@ impl<'t> Section<'t> {
         node
     }
 
-    /// Refuses a key whose feature is not built.
-    pub(crate) fn unavailable(&mut self, key: &'static str) {
-        if let Some(node) = self.optional(key) {
-            let message = format!("`{}` is not available in this version", node.path());
-            self.faults.add(node.key, node.path(), message, format!("remove `{key}`"));
-        }
-    }
-
     /// Refuses a key that the rest of the table gives no meaning, if it is there.
     pub(crate) fn refuse(&mut self, key: &'static str, why: &str) {
         if let Some(node) = self.optional(key) {

@@ -16,7 +16,7 @@ use crate::{
     opening::{Opened, open_stream},
     pinned::TargetState,
     policy::{RoutePolicy, Target},
-    shared,
+    shared_limits,
     station::{self, Unavailable, Wanted},
     timeout::attempt_timeout,
 };
@@ -351,7 +351,7 @@ impl Attempts<'_> {
         let need = self.worth(flight, target, input).plus(flight.sunk_money());
         let utc = flight.state.clock.utc();
         let is_held = flight.held.reservation.as_mut().is_none_or(|held| held.raise_to(need, utc).is_ok());
-        is_held && shared::raise(flight, need).await
+        is_held && shared_limits::raise(flight, need).await
     }
 
     /// Returns the output bound to send to a deployment.

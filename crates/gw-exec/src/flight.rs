@@ -18,7 +18,7 @@ use crate::{
     policy::QueuePolicy,
     progress::{Progress, Spans, micros},
     reply::{Failure, ReplyHead},
-    shared,
+    shared_limits,
     sharing::Call,
     state::State,
 };
@@ -367,7 +367,7 @@ impl Flight {
             let tokens = record.usage.total().saturating_add(self.sunk.tokens);
             (tokens, record.cost.saturating_add(self.sunk.money))
         });
-        shared::settle(self, used);
+        shared_limits::settle(self, used);
         if let Some(admission) = self.held.admission.take() {
             if record.cache.is_hit() {
                 admission.settle_hit();

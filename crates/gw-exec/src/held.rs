@@ -4,7 +4,7 @@ use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TokensInFlight};
 use gw_types::{Money, MonoTime, TokenCount};
 use smallvec::SmallVec;
 
-use crate::{health::Ticket, shared::SharedHeld};
+use crate::{health::Ticket, shared_limits::SharedHeld};
 
 /// What a request holds in the scopes of its caller.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Held {
     /// What its open call holds.
     pub(crate) call: CallHeld,
     /// What it holds of the limits that replicas share: the first, and what later deployments needed on top of it.
-    pub(crate) shared: SmallVec<[SharedHeld; 1]>,
+    pub(crate) shared_limits: SmallVec<[SharedHeld; 1]>,
     /// What its open call will say about the deployment's health.
     pub(crate) ticket: Option<Ticket>,
 }

@@ -32,7 +32,7 @@ mod progress;
 mod relay;
 mod remember;
 mod reply;
-mod shared;
+mod shared_limits;
 mod sharing;
 mod snapshot;
 mod state;
@@ -55,7 +55,7 @@ pub use self::{
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
-    shared::{LossPolicy, SharedConfig, SharedSnapshot},
+    shared_limits::{LossPolicy, SharedConfig, SharedSnapshot},
     snapshot::{DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,
     system::{SystemClock, SystemIds, SystemRandom},

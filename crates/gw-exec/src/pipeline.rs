@@ -24,7 +24,7 @@ use crate::{
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
-    shared,
+    shared_limits,
 };
 
 /// The beginning of a body that a conversation is recognised by, in bytes.
@@ -174,7 +174,7 @@ async fn take_limits(
     if let Some(worth) = worth {
         admission::reserve(flight, worth)?;
     }
-    shared::take(flight, worth).await
+    shared_limits::take(flight, worth).await
 }
 
 /// Step 1, and what the request says about itself. A request may tighten what its tenant begins with, never loosen it.

@@ -15,7 +15,7 @@ pub struct GatewaySnapshot {
     /// How good the estimates of tokens were.
     pub accuracy: Accuracy,
     /// The store of shared limits; `None`: this process is alone.
-    pub shared: Option<SharedSnapshot>,
+    pub shared_limits: Option<SharedSnapshot>,
 }
 
 /// How busy a deployment is, and how well.
@@ -50,7 +50,7 @@ impl GatewaySnapshot {
             pool: state.limits.pool(),
             deployments: policy.targets().iter().enumerate().map(deployment).collect(),
             accuracy: state.estimator.accuracy(),
-            shared: state.shared.as_ref().map(|shared| shared.snapshot()),
+            shared_limits: state.shared_limits.as_ref().map(|shared| shared.snapshot()),
         }
     }
 }

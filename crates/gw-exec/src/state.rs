@@ -11,7 +11,7 @@ use crate::{
     budget::RetryBudgets,
     health::Breakers,
     lanes::Lanes,
-    shared::{Shared, SharedConfig},
+    shared_limits::{SharedConfig, SharedStore},
     sharing::SharedCalls,
     tasks::Tasks,
 };
@@ -26,7 +26,7 @@ pub struct StateConfig {
     /// Answers by similar request.
     pub semantic: SemanticCache,
     /// What replicas limit together; `None`: this process is alone.
-    pub shared: Option<SharedConfig>,
+    pub shared_limits: Option<SharedConfig>,
     /// Where the records go.
     pub ledger: Arc<dyn Ledger>,
     /// The source of time.
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) exact: ExactCache,
     pub(crate) semantic: SemanticCache,
-    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) shared_limits: Option<Arc<SharedStore>>,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) random: Arc<dyn Random>,
@@ -67,7 +67,7 @@ impl State {
             limits: config.limits,
             exact: config.exact,
             semantic: config.semantic,
-            shared: config.shared.map(|shared| Arc::new(Shared::new(shared))),
+            shared_limits: config.shared_limits.map(|shared| Arc::new(SharedStore::new(shared))),
             ledger: config.ledger,
             clock: config.clock,
             random: config.random,

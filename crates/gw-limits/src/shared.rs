@@ -52,8 +52,8 @@ pub enum SharedTake {
 impl SharedLimit {
     /// The largest rate that is exact in a store that computes with 53 bits: 150 million a minute.
     pub const RATE_MAX: u64 = 150_000_000;
-    /// The largest budget that fits into 63 bits of pico-USD with room for overrun: eight million USD.
-    pub const BUDGET_MAX: Money = Money::from_micros(8_000_000_000_000);
+    /// The largest budget of which twice as much fits into 63 bits of pico-USD: four million USD.
+    pub const BUDGET_MAX: Money = Money::from_micros(4_000_000_000_000);
 
     /// Returns whether it limits money.
     pub const fn is_budget(&self) -> bool {

@@ -146,7 +146,9 @@ fn ready(app: &App) -> Answer {
     if !app.ledger_has_place() {
         return status(StatusCode::SERVICE_UNAVAILABLE, "ledger_full");
     }
-    status(StatusCode::OK, "ready")
+    // Without the store the policy of each limit decides; there is no reason to send callers elsewhere.
+    let is_lost = app.gateway.snapshot().shared_limits.is_some_and(|shared| shared.lost);
+    status(StatusCode::OK, if is_lost { "degraded" } else { "ready" })
 }
 
 fn metrics(app: &App) -> Answer {

@@ -2,7 +2,7 @@
 //!
 //! [`SqliteLedger`] keeps them in one file, written by one thread in batches, and seals them in a hash chain, signed from
 //! time to time by a [`CheckpointKey`]; [`MemoryLedger`] keeps the latest few for `store = "none"` and for tests. Both
-//! are [`gw_types::Ledger`]s. [`LedgerFile`] is the auditor's side: it verifies, exports and reports.
+//! are [`gw_types::Ledger`]s. [`RedisLimits`] keeps the limits that replicas share. [`LedgerFile`] is the auditor's side: it verifies, exports and reports.
 //!
 //! The crate decides nothing about requests.
 //!
@@ -23,6 +23,7 @@ mod file;
 mod hashing;
 mod memory;
 mod places;
+mod redis;
 mod sqlite;
 mod sums;
 
@@ -34,6 +35,7 @@ pub use self::{
         RecordReceipt, ReportRow, Verified,
     },
     memory::MemoryLedger,
+    redis::{NotRedis, RedisLimits},
     sqlite::{Durability, Retained, SqliteConfig, SqliteLedger},
     sums::Sums,
 };

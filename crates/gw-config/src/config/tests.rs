@@ -90,11 +90,11 @@ fn every_fault_of_a_file_is_found_in_one_run() {
         .replace("http2 = false", "http2 = \"true\"")
         .replace("deployments = [\"a\"]", "deployments = [\"b\"]")
         .replace("requests_per_minute = 600", "requests_per_minute = -1")
-        .replace("[ledger]", "[cluster]\n[ledger]");
+        .replace("[ledger]", "[cluster]\nredis = 1\n[ledger]");
     let faults = parse(&text).unwrap_err();
     let lines: Vec<_> =
         faults.iter().map(|fault| (fault.line().unwrap(), fault.found().to_owned())).collect();
-    let expected = [(4, "max_bdy_bytes"), (11, "\"true\""), (23, "\"b\""), (28, "-1"), (31, "cluster")];
+    let expected = [(4, "max_bdy_bytes"), (11, "\"true\""), (23, "\"b\""), (28, "-1"), (32, "1")];
     assert_eq!(lines, expected.map(|(line, text)| (line, text.to_owned())));
 }
 

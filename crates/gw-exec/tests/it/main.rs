@@ -13,7 +13,7 @@ mod queue;
 mod refusals;
 mod scopes;
 mod settlement;
-mod shared;
+mod shared_limits;
 mod sharing;
 mod strategies;
 mod streams;

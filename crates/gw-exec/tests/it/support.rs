@@ -182,7 +182,7 @@ impl Plan {
                 SemanticConfig::default(),
                 Arc::new(gw_cache::HashingEmbedder::default()),
             ),
-            shared: self.shared.clone(),
+            shared_limits: self.shared.clone(),
             ledger: Arc::<Records>::clone(&ledger),
             clock,
             random: Arc::new(SeededRandom::new(1)),

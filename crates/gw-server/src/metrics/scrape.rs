@@ -1,10 +1,12 @@
 //! The page that a scrape reads, with the gauges of that moment.
 
-use gw_exec::BreakerState;
+use std::sync::atomic::Ordering;
+
+use gw_exec::{BreakerState, GatewaySnapshot};
 use gw_types::Money;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
-    metrics::{family::Family, gauge::Gauge},
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
@@ -22,6 +24,9 @@ pub(super) struct Gauges {
     budget_reserved: Family<TenantLabels, Gauge>,
     slots: Family<TenantLabels, Gauge>,
     breakers: Family<BreakerLabels, Gauge>,
+    shared_lost: Gauge,
+    shared_failures: Counter,
+    shared_pending: Gauge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -60,6 +65,21 @@ impl Gauges {
             "1 for the state that the deployment's breaker is in",
             self.breakers.clone(),
         );
+        registry.register(
+            "shared_limits_lost",
+            "1 while the store of shared limits does not answer",
+            self.shared_lost.clone(),
+        );
+        registry.register(
+            "shared_limits_failures",
+            "Questions that the store of shared limits did not answer",
+            self.shared_failures.clone(),
+        );
+        registry.register(
+            "shared_settlements_pending",
+            "Settlements that the store of shared limits has not confirmed",
+            self.shared_pending.clone(),
+        );
     }
 
     fn read(&self, app: &App) {
@@ -77,13 +97,19 @@ impl Gauges {
                 self.budget_reserved.get_or_create(&labels).set(micros(budget.reserved));
             }
         }
-        self.read_breakers(app);
+        let snapshot = app.gateway.snapshot();
+        self.read_breakers(&snapshot);
+        if let Some(shared) = snapshot.shared_limits {
+            self.shared_lost.set(i64::from(shared.lost));
+            self.shared_failures.inner().store(shared.failures, Ordering::Relaxed);
+            self.shared_pending.set(i64::try_from(shared.pending).unwrap_or(i64::MAX));
+        }
     }
 
-    fn read_breakers(&self, app: &App) {
+    fn read_breakers(&self, snapshot: &GatewaySnapshot) {
         // What a reload took away would go on showing its last state.
         self.breakers.clear();
-        for deployment in app.gateway.snapshot().deployments {
+        for deployment in &snapshot.deployments {
             for state in BreakerState::ALL {
                 let labels = BreakerLabels {
                     deployment: Label::Deployment(deployment.name.clone()),

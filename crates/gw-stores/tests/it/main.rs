@@ -6,3 +6,5 @@ mod audit;
 mod crash;
 #[cfg(test)]
 mod props;
+#[cfg(test)]
+mod redis;

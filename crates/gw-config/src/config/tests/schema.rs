@@ -107,11 +107,6 @@ fn what_stands_twice_is_refused() {
 #[test]
 fn what_is_not_built_is_refused() {
     const LATER: &str = "is not available in this version";
-    check(
-        "[ledger]",
-        "[cluster]\nredis = 1\n[ledger]",
-        &format!("31:2: `cluster` {LATER}; remove `cluster`"),
-    );
     for store in ["{ env = \"GW_DATABASE_URL\" }", "\"postgres://db\""] {
         check(
             "\"none\"",
@@ -119,6 +114,26 @@ fn what_is_not_built_is_refused() {
             &format!("32:9: `ledger.store`: PostgreSQL {LATER}; write `\"sqlite:PATH\"` or `\"none\"`"),
         );
     }
+}
+
+#[test]
+fn a_cluster_says_where_its_store_is_and_shares_only_what_the_store_can_keep() {
+    check(
+        "[ledger]",
+        "[cluster]\n[ledger]",
+        "31:2: missing `redis` in `cluster`; write `redis = { env = \"GW_REDIS_URL\" }`",
+    );
+    check(
+        "[ledger]",
+        "[cluster]\nredis = { env = \"UP_KEY\" }\n[ledger]",
+        "32:9: what `cluster.redis` names is not the address of a Redis server, as in `redis://HOST:PORT` or \
+         `redis://USER:PASSWORD@HOST:PORT/DATABASE`; correct it; TLS is not available in this version",
+    );
+    check(
+        "[ledger]",
+        "[cluster]\nredis = { env = \"UP_KEY\" }\non_loss = { budget = \"open\" }\n[ledger]",
+        "33:22: unknown budget `open` in `cluster.on_loss.budget`; did you mean `closed`?",
+    );
 }
 
 #[test]

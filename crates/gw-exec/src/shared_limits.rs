@@ -64,7 +64,7 @@ const HOLD_MARGIN: Duration = Duration::from_secs(600);
 
 /// The shared limits of one gateway.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStore {
     config: SharedConfig,
     reach: Mutex<Reach>,
     failures: AtomicU64,
@@ -79,7 +79,7 @@ struct Reach {
     closed_until: Option<MonoTime>,
 }
 
-impl Shared {
+impl SharedStore {
     pub(crate) fn new(config: SharedConfig) -> Self {
         Self { config, reach: Mutex::default(), failures: AtomicU64::new(0), pending: AtomicUsize::new(0) }
     }
@@ -176,7 +176,7 @@ impl Shared {
 }
 
 /// Counts a settlement until it ends.
-struct Pending(Arc<Shared>);
+struct Pending(Arc<SharedStore>);
 
 impl Drop for Pending {
     fn drop(&mut self) {
@@ -187,7 +187,7 @@ impl Drop for Pending {
 /// What a request holds in the store; settled on drop.
 #[derive(Debug)]
 pub(crate) struct SharedHeld {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStore>,
     clock: Arc<dyn Clock>,
     id: u128,
     /// Empty: nothing was taken.
@@ -223,7 +223,7 @@ impl Drop for SharedHeld {
 
 /// Step 7: takes of the limits that replicas share what this process's own have let through.
 pub(crate) async fn take(flight: &mut Flight, worth: Option<Worth>) -> Result<(), GatewayError> {
-    let Some(shared) = flight.state.shared.clone() else { return Ok(()) };
+    let Some(shared) = flight.state.shared_limits.clone() else { return Ok(()) };
     let utc = flight.state.clock.utc();
     let (tokens, money) = (flight.expected.tokens(), worth.unwrap_or_default());
     let mut asked = flight.subject.shared_limits(tokens, money, utc);
@@ -233,9 +233,9 @@ pub(crate) async fn take(flight: &mut Flight, worth: Option<Worth>) -> Result<()
 
 /// Raises the money that is held to `worth`, for a deployment that costs more; returns whether it is there.
 pub(crate) async fn raise(flight: &mut Flight, worth: Worth) -> bool {
-    let Some(shared) = flight.state.shared.clone() else { return true };
+    let Some(shared) = flight.state.shared_limits.clone() else { return true };
     let mut more = worth;
-    for held in &flight.held.shared {
+    for held in &flight.held.shared_limits {
         more.bound = more.bound.saturating_sub(held.worth.bound);
         more.calibrated = more.calibrated.saturating_sub(held.worth.calibrated);
     }
@@ -250,7 +250,7 @@ pub(crate) async fn raise(flight: &mut Flight, worth: Worth) -> bool {
 
 async fn hold(
     flight: &mut Flight,
-    shared: Arc<Shared>,
+    shared: Arc<SharedStore>,
     asked: SharedAsked,
     worth: Worth,
 ) -> Result<(), GatewayError> {
@@ -267,7 +267,7 @@ async fn hold(
     let question = shared.config.store.take(id, &held.asked, until.saturating_since(now));
     match shared.ask(&*held.clock, question).await {
         Ok(SharedVerdict::Taken) => {
-            flight.held.shared.push(held);
+            flight.held.shared_limits.push(held);
             Ok(())
         }
         Ok(SharedVerdict::Refused(refused)) => {
@@ -293,7 +293,7 @@ async fn hold(
 /// Ends what a request holds in the store: the first hold says all that was used, what was added to it goes.
 pub(crate) fn settle(flight: &mut Flight, used: Option<(TokenCount, Money)>) {
     let mut used = used.map_or(SharedUse::Nothing, |(tokens, money)| SharedUse::Used(tokens, money));
-    for held in std::mem::take(&mut flight.held.shared) {
+    for held in std::mem::take(&mut flight.held.shared_limits) {
         held.settle(used);
         used = SharedUse::Nothing;
     }

@@ -44,7 +44,7 @@ fn amount(take: &SharedTake) -> (u128, u128) {
     match *take {
         SharedTake::Requests { per_minute } => (1, u128::from(per_minute)),
         SharedTake::Tokens { per_minute, amount } => (u128::from(amount), u128::from(per_minute)),
-        SharedTake::Budget { limit, amount, .. } => (u128::from(amount.pico()), u128::from(limit.pico())),
+        SharedTake::Budget { limit, amount, .. } => (amount.pico(), limit.pico()),
     }
 }
 
@@ -132,7 +132,7 @@ impl Store {
                 (SharedUse::Nothing, _) => 0,
                 (SharedUse::Used(..), SharedTake::Requests { .. }) => 1,
                 (SharedUse::Used(tokens, _), SharedTake::Tokens { .. }) => u128::from(tokens.get()),
-                (SharedUse::Used(_, money), SharedTake::Budget { .. }) => u128::from(money.pico()),
+                (SharedUse::Used(_, money), SharedTake::Budget { .. }) => money.pico(),
             };
             let counter = state.used.entry(limit.named().to_string()).or_default();
             *counter = *counter + used - amount(&limit.take).0;
@@ -181,7 +181,7 @@ async fn replicas_spend_one_budget_together() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     // Each holds 247 micro-USD in flight: four fit, whichever replica they reach.
     assert_eq!((served, provider.calls()), (4, 4));
-    assert_eq!((store.used(BUDGET), store.holds()), (u128::from(Money::from_micros(1_200).pico()), 0));
+    assert_eq!((store.used(BUDGET), store.holds()), (Money::from_micros(1_200).pico(), 0));
     houses.iter().for_each(House::holds_nothing);
 }
 
@@ -216,7 +216,7 @@ async fn counter_store_outage_is_bounded_and_named(mode: Mode) {
         let decided = outcome(&house, &other()).await.map_err(|(kind, _)| kind);
         assert_eq!(decided, if n < 5 { Ok(()) } else { Err(K::RateLimited) }, "{n}");
     }
-    let seen = house.gateway.snapshot().shared.unwrap();
+    let seen = house.gateway.snapshot().shared_limits.unwrap();
     assert!(seen.lost && (3..=20).contains(&seen.failures), "{seen:?}");
     let asked = store.asked();
     for _ in 0..100 {
@@ -230,9 +230,9 @@ async fn counter_store_outage_is_bounded_and_named(mode: Mode) {
     tokio::time::sleep(Duration::from_secs(5)).await;
     outcome(&house, &caller()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let seen = house.gateway.snapshot().shared.unwrap();
+    let seen = house.gateway.snapshot().shared_limits.unwrap();
     assert_eq!((store.holds(), seen.lost, seen.pending), (0, false, 0));
-    assert_eq!(store.used(BUDGET), u128::from(Money::from_micros(600).pico()));
+    assert_eq!(store.used(BUDGET), Money::from_micros(600).pico());
     house.holds_nothing();
 }
 
