@@ -4,8 +4,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod keys;
 mod ledger;
 
+pub(crate) use self::keys::{CreateOptions, KeyOptions, KeysCommand, ListOptions, RotateOptions};
 pub(crate) use self::ledger::{
     ExportAs, ExportOptions, LedgerCommand, LedgerOptions, PeriodOptions, ReceiptOptions, ReplayOptions,
     ReportOptions, RetainOptions, VerifyOptions,
@@ -38,7 +40,7 @@ pub(crate) enum Command {
     },
     /// Decides over recorded requests again under another configuration, and prints what would change; calls no provider.
     Replay(ReplayOptions),
-    /// Makes keys.
+    /// Makes, lists, rotates and revokes keys.
     Keys {
         #[command(subcommand)]
         command: KeysCommand,
@@ -180,22 +182,6 @@ pub(crate) enum Format {
     Text,
     /// For programs.
     Json,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KeysCommand {
-    /// Makes a key: prints it once, and the line that goes into the configuration.
-    Create(CreateOptions),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CreateOptions {
-    /// The tenant that the key will belong to.
-    #[arg(long, value_name = "TENANT")]
-    pub(crate) tenant: gw_types::TenantId,
-    /// What the key is called in records.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: gw_types::KeyName,
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use self::arguments::{Arguments, Command, KeysCommand};
+use self::arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         Command::Demo => demo::run(),
         Command::Ledger { command } => ledger::run(command),
         Command::Replay(options) => replay::run(options),
-        Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),
+        Command::Keys { command } => keys::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

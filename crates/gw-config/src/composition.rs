@@ -2,7 +2,7 @@
 
 pub(crate) mod spend;
 
-use std::{path::Path, sync::Arc};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use gw_adapters::{FetchClient, TransportSnapshot};
@@ -14,7 +14,7 @@ use gw_exec::{Gateway, StateConfig, SystemClock, SystemIds, SystemRandom};
 use gw_stores::{MemoryLedger, SqliteConfig, SqliteLedger};
 use gw_types::{
     BoundedText, Clock, Deployment, DialectCodec, HttpFetch, IdSource, KeyIdentity, KeyStore, Ledger,
-    Operation, ProviderName, Random, Secret, TenantId,
+    Operation, ProviderName, Random, Secret, TenantId, UtcTime,
 };
 
 use crate::{
@@ -93,6 +93,10 @@ impl KeyStore for Live {
         self.keys.identify(presented)
     }
 
+    fn identify_at(&self, presented: &Secret, from: IpAddr, now: UtcTime) -> Option<KeyIdentity> {
+        self.keys.identify_at(presented, from, now)
+    }
+
     fn anonymous(&self) -> Option<KeyIdentity> {
         self.keys.anonymous()
     }
@@ -122,10 +126,17 @@ impl Composition {
         seams: Seams,
         observe: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>,
     ) -> Result<Self, Diagnostics> {
-        let parts = Parts::of(config, None, &seams.clock)?;
-        let warnings = parts.warnings()?;
+        let mut parts = Parts::of(config, None, &seams.clock)?;
+        parts.warnings()?;
         let fetch = fetch(config)?;
         let ledger = open_ledger(config)?;
+        // The keys of the ledger are known once it is open, and change limits and more.
+        let with_stored = config.clone().with_stored_keys()?;
+        let config = &with_stored;
+        if config.stored.changes.is_some() {
+            parts = Parts::of(config, None, &seams.clock)?;
+        }
+        let warnings = parts.warnings()?;
         spend::restore(config, &parts.limits, &*ledger, seams.clock.utc(), &[]).await?;
         let ledger = observe(ledger);
         let codecs: Vec<(Operation, Arc<dyn DialectCodec>)> = vec![

@@ -16,6 +16,7 @@ use crate::{
     reader::{Fault, Faults, quotable},
     secret::{self, Outside},
     source::{Source, Span},
+    stored_keys::StoredMark,
     variables,
 };
 
@@ -34,6 +35,8 @@ pub struct Config {
     pub(crate) proxies: Proxies,
     /// What was read outside the text.
     pub(crate) outside: Seen,
+    /// What was read in the ledger.
+    pub(crate) stored: StoredMark,
 }
 
 /// The outbound proxies that the environment names.
@@ -111,7 +114,7 @@ impl Config {
         found.extend(faults.into_list());
         let proxies = Proxies::of(&watching);
         let outside = watching.into_seen();
-        let config = Self { file, source, folder, callers, proxies, outside };
+        let config = Self { file, source, folder, callers, proxies, outside, stored: StoredMark::default() };
         if found.is_empty() {
             return Ok(config);
         }

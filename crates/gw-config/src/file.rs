@@ -2,6 +2,7 @@
 
 mod cluster;
 mod deployment;
+mod key;
 mod known;
 mod ledger;
 mod limits;
@@ -26,6 +27,7 @@ use toml::de::{DeTable, DeValue};
 pub(crate) use self::{
     cluster::ClusterEntry,
     deployment::{DeploymentEntry, VocabularyEntry},
+    key::{KeyEntry, KeySource, KeyUse, read as read_key},
     ledger::{Durability, LedgerEntry, Store},
     limits::{BudgetEntry, ScopeEntry},
     matching::MatchEntry,
@@ -36,7 +38,7 @@ pub(crate) use self::{
     route::{CacheEntry, RouteEntry, TemperatureEntry},
     scopes::{OrganisationEntry, WholeEntry},
     server::ServerEntry,
-    tenant::{KeyEntry, KeySource, QueueEntry, TenantEntry},
+    tenant::{QueueEntry, TenantEntry},
 };
 use crate::{
     reader::{Faults, Node, Section, quotable},
@@ -167,7 +169,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let ledger = ledger::read(section.optional("ledger"), outside);
     let cluster = cluster::read(section.optional("cluster"), outside);
     section.finish();
-    if callers == Callers::WithKey {
+    if callers == Callers::WithKey && !ledger.keys {
         any_key(&tenants, faults);
     }
     File {

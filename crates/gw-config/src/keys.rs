@@ -19,7 +19,7 @@ use subtle::ConstantTimeEq;
 
 pub(crate) use self::{
     live::LiveKeys,
-    table::{KeyTable, Presented},
+    table::{Access, KeyTable, Presented},
 };
 
 /// What every shown key begins with.

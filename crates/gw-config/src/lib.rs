@@ -56,6 +56,7 @@ mod report;
 mod secret;
 mod server_settings;
 mod source;
+mod stored_keys;
 /// Every environment variable that gw reads by itself.
 pub mod variables;
 
@@ -80,4 +81,5 @@ pub use self::{
         BodyFacts, Explained, PolicyChanges, Question, Replay, ReplaySummary, ReplayedRecord, ServedTable,
     },
     server_settings::{AdminKeys, ServerSettings},
+    stored_keys::{KeyDraft, ListedKey, StoredKeys},
 };

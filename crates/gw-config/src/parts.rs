@@ -79,6 +79,7 @@ impl Parts {
         let mut findings =
             if faults.is_empty() { analysis::findings(config, &facts, &faults) } else { Vec::new() };
         findings.extend(notices::notices(config));
+        findings.extend(config.stored.notes.iter().map(notices::of_key));
         limits::check_models(config, &faults);
         cluster::check(config, &faults);
         let limits = Limits::with_scopes(limits::config(config), &limits::scopes(config), clock.now())

@@ -90,10 +90,11 @@ impl Reloader {
     /// Every error of the configuration at once, and every setting of the server and the ledger that only a restart can
     /// change.
     pub fn compile(&self) -> Result<Option<Compiled>, Diagnostics> {
-        let config = Config::load(&self.path(), &*self.environment)?;
+        let config = Config::load(&self.path(), &*self.environment)?.with_stored_keys()?;
         let in_force = self.live.in_force.load();
         let old = &in_force.config;
-        if config.outside == old.outside && config.digest() == old.digest() {
+        let same_keys = config.stored.changes == old.stored.changes;
+        if same_keys && config.outside == old.outside && config.digest() == old.digest() {
             return Ok(None);
         }
         fixed::check(old, &config)?;
@@ -141,12 +142,13 @@ impl Reloader {
         Ok(Reloaded::Changed { before, digest, warnings })
     }
 
-    /// Returns what the files of the configuration say now: the one that is read, and those that it names.
+    /// Returns what the files of the configuration say now: the one that is read, those that it names, and the keys in
+    /// the ledger.
     pub fn fingerprint(&self) -> Fingerprint {
         let in_force = self.live.in_force.load();
         let path = self.path();
         let files = std::iter::once(&path).chain(in_force.config.outside.files());
-        Fingerprint::of(files, &*self.environment)
+        Fingerprint::of(files, &*self.environment).with(in_force.config.key_changes())
     }
 }
 

@@ -90,6 +90,11 @@ impl Gateway {
         self.policy.load().models(tenant)
     }
 
+    /// Returns the model names that a caller's key may ask for, sorted.
+    pub fn models_of(&self, caller: &KeyIdentity) -> Vec<ModelName> {
+        self.policy.load().models_of(caller)
+    }
+
     /// Returns a tenant's limits and how far they are used.
     pub fn tenant_snapshot(&self, tenant: &TenantId) -> Option<TenantSnapshot> {
         let limits = self.state.limits.tenant(tenant)?;

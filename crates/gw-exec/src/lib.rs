@@ -51,7 +51,8 @@ pub use self::{
     gateway::{Admitted, Gateway},
     health::{BreakerSnapshot, BreakerState},
     policy::{
-        DeploymentPolicy, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy, TokenFacts,
+        DeploymentPolicy, KeyScope, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy,
+        TokenFacts,
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},

@@ -58,6 +58,8 @@ pub(crate) struct Outgoing {
 struct Effective {
     classification: Classification,
     residency: SmallVec<[Residency; 2]>,
+    /// The routes that the key is for; empty: all.
+    routes: Vec<RouteName>,
     /// Whether money or tokens are limited for anyone whom the request concerns.
     limited: bool,
     budgeted: bool,
@@ -180,10 +182,8 @@ async fn take_limits(
 /// Step 1, and what the request says about itself. A request may tighten what its tenant begins with, never loosen it.
 fn read_request(flight: &mut Flight, request: &NormalizedRequest) -> Result<Effective, GatewayError> {
     let policy = Arc::clone(&flight.policy);
-    let tenant = policy
-        .tenant(&flight.record().tenant.clone())
-        .cloned()
-        .unwrap_or_else(|| TenantPolicy::new(Classification::Restricted));
+    let unknown = TenantPolicy::new(Classification::Restricted);
+    let tenant = policy.tenant(&flight.record().tenant.clone()).unwrap_or(&unknown);
     let context = &request.context;
     let deadline = context.deadline.unwrap_or_else(|| policy.default_deadline());
     admission::resolve_subject(flight, &request.facts.model);
@@ -224,7 +224,28 @@ fn read_request(flight: &mut Flight, request: &NormalizedRequest) -> Result<Effe
         )
         .with_param("x-gw-residency"));
     }
-    Ok(Effective { classification, residency, limited: budgeted || has_token_limit, budgeted })
+    let scope = tenant.scope(&flight.record().key).cloned().unwrap_or_default();
+    if scope.classification_ceiling.is_some_and(|ceiling| classification > ceiling) {
+        return Err(GatewayError::new(
+            ErrorKind::PolicyViolation,
+            "the request's classification is above what its key may send",
+        )
+        .with_param("x-gw-classification"));
+    }
+    let model = &request.facts.model;
+    if !scope.permits(model)
+        || !scope.routes.is_empty() && !policy.router().knows_model_by(&scope.routes, model)
+    {
+        return Err(unknown_model());
+    }
+    let limited = budgeted || has_token_limit;
+    Ok(Effective { classification, residency, routes: scope.routes, limited, budgeted })
+}
+
+/// A model that the key may not ask for is answered like one that does not exist.
+fn unknown_model() -> GatewayError {
+    let message = "no such model for this key; GET /v1/models lists those there are";
+    GatewayError::new(ErrorKind::UnknownModel, message).with_param("model")
 }
 
 fn record_request(
@@ -280,6 +301,7 @@ fn route(
     let metadata = request.context.metadata.pairs();
     let query = RouteQuery {
         metadata: &metadata,
+        routes: &effective.routes,
         task_class: request.context.task_class.as_ref(),
         residency: &effective.residency,
         needs: facts.needs,
@@ -325,11 +347,7 @@ fn route(
         } else if selection.model_known {
             GatewayError::new(ErrorKind::NoRouteAvailable, nobody_may(&selection))
         } else {
-            GatewayError::new(
-                ErrorKind::UnknownModel,
-                "no such model for this key; GET /v1/models lists those there are",
-            )
-            .with_param("model")
+            unknown_model()
         });
     };
     record.decision.draws.extend(shares.iter().chain(&selection.draws));

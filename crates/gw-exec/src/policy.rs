@@ -5,10 +5,10 @@ use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
 use foldhash::fast::FixedState;
 use gw_cache::CachePolicy;
 use gw_limits::{Priority, Rate, Vocabulary};
-use gw_routing::{Router, RoutingConfig, RoutingError};
+use gw_routing::{ModelPattern, Router, RoutingConfig, RoutingError};
 use gw_types::{
-    Adapter, BoundedText, Classification, Deployment, DeploymentName, KeyName, ModelName, Residency,
-    RouteName, TenantId, TokenCount,
+    Adapter, BoundedText, Classification, Deployment, DeploymentName, KeyIdentity, KeyName, ModelName,
+    Residency, RouteName, TenantId, TokenCount,
 };
 
 /// A deployment and the adapter that calls it.
@@ -61,12 +61,43 @@ pub struct TenantPolicy {
     pub queue: QueuePolicy,
     /// Keys whose requests wait in another way.
     pub keys: Vec<(KeyName, QueuePolicy)>,
+    /// Keys that may not ask for everything that the tenant may.
+    pub scopes: Vec<(KeyName, KeyScope)>,
+}
+
+/// What a key's requests may ask for; what is empty or absent narrows nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyScope {
+    /// The models.
+    pub models: Vec<ModelPattern>,
+    /// The routes.
+    pub routes: Vec<RouteName>,
+    /// The most sensitive data.
+    pub classification_ceiling: Option<Classification>,
+}
+
+impl KeyScope {
+    /// Returns whether the key is for the model.
+    pub fn permits(&self, model: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|pattern| pattern.matches(model))
+    }
 }
 
 impl TenantPolicy {
     /// Returns the policy of a tenant that says no more than a classification: nobody waits.
     pub fn new(default_classification: Classification) -> Self {
-        Self { default_classification, residency: None, queue: QueuePolicy::default(), keys: Vec::new() }
+        Self {
+            default_classification,
+            residency: None,
+            queue: QueuePolicy::default(),
+            keys: Vec::new(),
+            scopes: Vec::new(),
+        }
+    }
+
+    /// Returns what narrows a key; `None`: nothing does.
+    pub(crate) fn scope(&self, key: &KeyName) -> Option<&KeyScope> {
+        self.scopes.iter().find(|(name, _)| name == key).map(|(_, scope)| scope)
     }
 
     pub(crate) fn queue(&self, key: &KeyName) -> QueuePolicy {
@@ -231,6 +262,17 @@ impl Policy {
     /// Returns the model names that a tenant may ask for, sorted.
     pub fn models(&self, tenant: &TenantId) -> Vec<ModelName> {
         self.router.models(tenant)
+    }
+
+    /// Returns the model names that a caller's key may ask for, sorted.
+    pub fn models_of(&self, caller: &KeyIdentity) -> Vec<ModelName> {
+        let mut names = self.router.models(&caller.tenant);
+        if let Some(scope) = self.tenants.get(&caller.tenant).and_then(|tenant| tenant.scope(&caller.key)) {
+            names.retain(|name| {
+                scope.permits(name.as_str()) && self.router.knows_model_by(&scope.routes, name.as_str())
+            });
+        }
+        names
     }
 
     /// Returns whether some deployment has the name.

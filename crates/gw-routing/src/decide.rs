@@ -114,11 +114,13 @@ impl Router {
         query: &RouteQuery<'_>,
         demand: &Demand,
     ) -> Option<Mismatch> {
-        if offered.has(route) {
-            self.rules[route].matcher.mismatch(query, demand.residency)
-        } else {
-            Some(Mismatch::Tenant)
+        if !offered.has(route) {
+            return Some(Mismatch::Tenant);
         }
+        if !query.routes.is_empty() && !query.routes.contains(&self.routes[route].name) {
+            return Some(Mismatch::Key);
+        }
+        self.rules[route].matcher.mismatch(query, demand.residency)
     }
 
     /// Passes the route's deployments through gate two, and through what the route itself forbids its fallbacks.

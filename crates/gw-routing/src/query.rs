@@ -1,6 +1,6 @@
 //! What is asked of the router: the facts of one request.
 
-use gw_types::{CapabilitySet, Classification, Residency, TaskClass, TenantId, TokenCount};
+use gw_types::{CapabilitySet, Classification, Residency, RouteName, TaskClass, TenantId, TokenCount};
 
 /// Holds the facts of one request, tenant's defaults and floors already applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct RouteQuery<'a> {
     pub model: &'a str,
     /// The caller's tenant.
     pub tenant: &'a TenantId,
+    /// The routes that the caller's key is for; empty: all.
+    pub routes: &'a [RouteName],
     /// The task class, if any.
     pub task_class: Option<&'a TaskClass>,
     /// How sensitive the request's data is.
@@ -48,6 +50,7 @@ impl<'a> RouteQuery<'a> {
         Self {
             model,
             tenant,
+            routes: &[],
             task_class: None,
             classification,
             residency: &[],

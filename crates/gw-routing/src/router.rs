@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use gw_types::{Deployment, DeploymentName, ModelName, Residency, TenantId};
+use gw_types::{Deployment, DeploymentName, ModelName, Residency, RouteName, TenantId};
 
 use crate::{
     Explanation, Live, RouteConfig, RouteQuery, RoutingConfig, RoutingError, Selection,
@@ -128,6 +128,14 @@ impl Router {
             .flat_map(|(route, _)| route.matches.models.iter().filter_map(|pattern| pattern.exact()))
             .collect();
         names.into_iter().cloned().collect()
+    }
+
+    /// Returns whether one of the routes, by their names, is for a model of this name; of all routes where none is named.
+    pub fn knows_model_by(&self, routes: &[RouteName], model: &str) -> bool {
+        let named = self.routes.iter().filter(|route| routes.is_empty() || routes.contains(&route.name));
+        named
+            .map(|route| &route.matches.models)
+            .any(|models| models.is_empty() || models.iter().any(|pattern| pattern.matches(model)))
     }
 
     /// Returns whether some route knows the model's name for this tenant, wildcards included.

@@ -109,6 +109,8 @@ pub enum Mismatch {
     Model,
     /// The route is for other tenants.
     Tenant,
+    /// The caller's key is for other routes.
+    Key,
     /// The route is for data of other classifications.
     Classification,
     /// The route is for streams only, or for whole answers only.
@@ -129,9 +131,10 @@ pub enum Mismatch {
 
 impl Mismatch {
     /// Every condition, in the order in which they are checked.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Model,
         Self::Tenant,
+        Self::Key,
         Self::Classification,
         Self::Streaming,
         Self::Needs,
@@ -147,6 +150,7 @@ impl Mismatch {
         match self {
             Self::Model => "model",
             Self::Tenant => "tenant",
+            Self::Key => "key",
             Self::Classification => "classification",
             Self::Streaming => "streaming",
             Self::Needs => "needs",

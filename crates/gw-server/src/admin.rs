@@ -128,7 +128,7 @@ fn unauthorised(line: &Line, headers: &HeaderMap) -> Option<Refusal> {
     let keys = &line.app.settings.admin_keys;
     if keys.is_empty() {
         let message = "without admin keys the admin plane answers this machine only";
-        return (!line.from_loopback).then(|| Refusal::forbidden(message));
+        return (!line.peer.is_loopback()).then(|| Refusal::forbidden(message));
     }
     match credentials::presented(headers) {
         Ok(Some(key)) if keys.permits(&key) => None,

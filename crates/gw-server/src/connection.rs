@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
+    net::IpAddr,
     pin::pin,
     sync::Arc,
 };
@@ -30,12 +31,12 @@ const STREAMS_MAX: u32 = 256;
 ///
 /// A request of HTTP/1 runs inside this task. Requests of HTTP/2 have a task each, which this one owns: when it ends,
 /// they end.
-pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, from_loopback: bool) {
+pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: IpAddr) {
     // Events are small, and each one is worth a packet.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let line = Arc::new(Line::new(Arc::clone(&app), from_loopback));
+    let line = Arc::new(Line::new(Arc::clone(&app), peer));
     let io = ClientIo::new(stream, Arc::clone(&line));
     let builder = builder(StreamTasks::new(Arc::clone(&app)));
     let service = service_fn(move |request| {

@@ -42,7 +42,7 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
     if path == DataPath::Root && path.takes(request.method()) {
         return answer::empty(StatusCode::OK);
     }
-    let identity = match identify(app, request.headers()) {
+    let identity = match identify(line, request.headers()) {
         Ok(identity) => identity,
         Err(refusal) => return refuse(app, &refusal, path.dialect()),
     };
@@ -61,9 +61,10 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
 ///
 /// Where callers without a key are let in, a key that nobody knows is no reason to turn one away: clients insist on
 /// sending something.
-fn identify(app: &App, headers: &HeaderMap) -> Result<KeyIdentity, Refusal> {
+fn identify(line: &Line, headers: &HeaderMap) -> Result<KeyIdentity, Refusal> {
+    let app = &line.app;
     credentials::presented(headers)?
-        .and_then(|key| app.keys.identify(&key))
+        .and_then(|key| app.keys.identify_at(&key, line.peer, app.clock.utc()))
         .or_else(|| app.keys.anonymous())
         .ok_or_else(Refusal::unauthenticated)
 }

@@ -1,8 +1,11 @@
 //! What a client's connection, its I/O and its requests tell each other.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
 };
 
 use gw_types::MonoTime;
@@ -17,8 +20,8 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) app: Arc<App>,
-    /// Whether the client is on this machine.
-    pub(crate) from_loopback: bool,
+    /// Where the client is; an IPv4 address that is mapped into IPv6 as itself.
+    pub(crate) peer: IpAddr,
     calls: AtomicU32,
     active: AtomicU32,
     body_deadline: AtomicU64,
@@ -27,10 +30,10 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(app: Arc<App>, from_loopback: bool) -> Self {
+    pub(crate) fn new(app: Arc<App>, peer: IpAddr) -> Self {
         Self {
             app,
-            from_loopback,
+            peer,
             calls: AtomicU32::new(0),
             active: AtomicU32::new(0),
             body_deadline: AtomicU64::new(NEVER),

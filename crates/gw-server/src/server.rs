@@ -175,7 +175,7 @@ async fn accept(app: &Arc<App>, plane: Plane, listener: TcpListener, connections
         let app = Arc::clone(app);
         connections.spawn(async move {
             let gauge = app.metrics.connection();
-            connection::serve(Arc::clone(&app), plane, stream, peer.ip().to_canonical().is_loopback()).await;
+            connection::serve(Arc::clone(&app), plane, stream, peer.ip().to_canonical()).await;
             drop((gauge, place));
         });
     }

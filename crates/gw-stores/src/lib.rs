@@ -21,6 +21,7 @@ mod encode;
 mod error;
 mod file;
 mod hashing;
+mod key_book;
 mod memory;
 mod places;
 mod redis;
@@ -34,6 +35,7 @@ pub use self::{
         BrokenReceipt, ChainFault, Expected, ExportError, ExportFormat, GroupBy, LedgerFile, Period,
         RecordReceipt, ReportRow, Verified,
     },
+    key_book::{KeyBook, KeyRow},
     memory::MemoryLedger,
     redis::{NotRedis, RedisLimits},
     sqlite::{Durability, Retained, SqliteConfig, SqliteLedger},

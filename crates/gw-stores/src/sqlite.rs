@@ -26,16 +26,16 @@ pub use self::retention::Retained;
 pub(crate) use self::{
     blocks::{Block, BlockLine, COLUMNS as BLOCK_COLUMNS, block_of, each_block, hash_before, tag_of},
     chain::Tip,
+    lock::{FileLock, canonical},
     migrations::{VERSION, check as check_migrations},
     reads::{PAGE_RECORDS_MAX, Unreadable, each_sum, record},
     retention::{Summary, is_note, newest_summary, retainable},
     rows::{SUM_COLUMNS, column, count, hash, sum},
-    schema::{open_to_read, opening, version},
+    schema::{open_to_change, open_to_read, opening, version},
 };
 use self::{
     chain::Chain,
     journal::Segment,
-    lock::FileLock,
     queue::{Buffer, Pushed, Queue, Wish},
     reader::Reader,
     writer::{Progress, Task, Writer},
@@ -145,7 +145,7 @@ impl SqliteLedger {
 
     fn start(path: &Path, config: SqliteConfig, key: Option<CheckpointKey>) -> Result<Arc<Self>, StoreError> {
         config.check()?;
-        let path = &lock::canonical(path)?;
+        let path = &canonical(path)?;
         let Opened { lock, connection, chain } = Opened::open(path, config, key)?;
         let reader = Reader::start(path)?;
         let [first, second] = match config.durability {
@@ -282,7 +282,7 @@ pub(crate) fn retain(
     before: UtcTime,
     key: Option<CheckpointKey>,
 ) -> Result<Option<Retained>, StoreError> {
-    let path = &lock::canonical(path)?;
+    let path = &canonical(path)?;
     let failed = |error| opening(path, error);
     let Opened { lock: _lock, mut connection, mut chain } = Opened::open(path, SqliteConfig::default(), key)?;
     let retained = retention::retain_chain(&mut chain, &mut connection, before).map_err(failed)?;

@@ -57,7 +57,7 @@ pub use self::{
         DeploymentName, InvalidName, KeyName, ModelName, ProviderName, Region, RequestId, Residency,
         RouteName, TaskClass, TenantId,
     },
-    keys::{KeyIdentity, KeyStore},
+    keys::{KeyIdentity, KeyStore, Network, NotANetwork},
     ledger::{Ledger, LedgerPlace, Receipt, RecordQuery, SpendDetail, SpendRow, StoredRecord},
     metadata::Metadata,
     money::Money,

@@ -14,6 +14,9 @@ use crate::{
 pub(crate) struct LedgerEntry {
     pub(crate) store: Located<Store>,
     pub(crate) durability: Durability,
+    /// Whether keys may be kept in the database too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keys: bool,
     /// Signs checkpoints of the chain; absent: nobody does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint_key: Option<Located<FoundSecret>>,
@@ -50,7 +53,7 @@ pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> LedgerEntry 
     let default = |span| Located::new(Store::Sqlite(STORE.to_owned()), span);
     let Some(mut section) = node.and_then(|node| node.section()) else {
         let store = default(Span::default());
-        return LedgerEntry { store, durability: Durability::default(), checkpoint_key: None };
+        return LedgerEntry { store, durability: Durability::default(), keys: false, checkpoint_key: None };
     };
     let store =
         section.optional("store").and_then(|node| store(&node)).unwrap_or_else(|| default(section.at()));
@@ -59,8 +62,19 @@ pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> LedgerEntry 
     let durability = section.optional("durability").and_then(|node| node.choice("durability", &WORDS));
     let checkpoint_key =
         section.optional("checkpoint_key").and_then(|node| checkpoint_key(&node, &store.value, outside));
+    let keys = section.optional("keys").and_then(|node| keys(&node, &store.value)).unwrap_or(false);
     section.finish();
-    LedgerEntry { store, durability: durability.unwrap_or_default(), checkpoint_key }
+    LedgerEntry { store, durability: durability.unwrap_or_default(), keys, checkpoint_key }
+}
+
+fn keys(node: &Node<'_>, store: &Store) -> Option<bool> {
+    let keys = node.flag()?;
+    if keys && *store == Store::None {
+        let message = format!("`{}`: keys cannot be kept where the records are kept in memory", node.path());
+        node.fault(message, "leave it out, or write `store = \"sqlite:PATH\"`");
+        return None;
+    }
+    Some(keys)
 }
 
 fn checkpoint_key(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Option<Located<FoundSecret>> {

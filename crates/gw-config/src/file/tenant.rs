@@ -4,17 +4,17 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use gw_limits::{Priority, Zone};
 use gw_routing::TenantGroup;
-use gw_types::{Classification, KeyName, Residency, TenantId};
+use gw_types::{Classification, Residency, TenantId};
 use serde::{Serialize, Serializer};
 
 use super::{
     CLASSIFICATIONS, Names,
+    key::{self, KeyEntry},
     limits::{self, CONCURRENCY_MAX, ScopeEntry},
 };
 use crate::{
-    keys::StoredKey,
     reader::{Node, Section},
-    secret::{FoundSecret, Outside},
+    secret::Outside,
     source::{Located, Span},
 };
 
@@ -30,7 +30,11 @@ pub(crate) struct TenantEntry {
     pub(crate) limits: ScopeEntry,
     pub(crate) reserved_concurrency: u32,
     pub(crate) queue: QueueEntry,
+    #[serde(serialize_with = "key::of_file")]
     pub(crate) keys: Vec<KeyEntry>,
+    /// Where the windows of its keys' budgets begin.
+    #[serde(skip)]
+    pub(crate) zone: Zone,
 }
 
 /// How a tenant's requests wait for a slot.
@@ -48,27 +52,6 @@ impl Default for QueueEntry {
     fn default() -> Self {
         Self { max_queue: 0, weight: NonZeroU32::MIN, priority: Priority::default() }
     }
-}
-
-/// One key.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct KeyEntry {
-    pub(crate) name: KeyName,
-    pub(crate) source: Located<KeySource>,
-    #[serde(flatten)]
-    pub(crate) limits: ScopeEntry,
-    /// As the tenant's, where the key does not say.
-    pub(crate) queue: QueueEntry,
-}
-
-/// What is known of a key.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum KeySource {
-    /// The line that `gw keys create` printed.
-    Stored(StoredKey),
-    /// The key itself, found elsewhere.
-    Found(FoundSecret),
 }
 
 /// Requests of one tenant that may wait: no more than wait in the whole pool.
@@ -101,14 +84,15 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names, outside: Outside<'_
         limits: limits::read(&mut section, &zone),
         reserved_concurrency: section.small_count("reserved_concurrency", 0..=CONCURRENCY_MAX).unwrap_or(0),
         queue: waiting,
-        keys: keys(&mut section, outside, &zone, waiting),
+        keys: key::read_all(&mut section, outside, &zone, waiting),
+        zone,
     };
     check_reserved(&mut section, &entry, at);
     section.finish();
     Some(entry)
 }
 
-fn queue(section: &mut Section<'_>, default: QueueEntry) -> QueueEntry {
+pub(super) fn queue(section: &mut Section<'_>, default: QueueEntry) -> QueueEntry {
     let priority = section.optional("priority").and_then(|node| node.choice("priority", &PRIORITIES));
     QueueEntry {
         max_queue: section.small_count("max_queue", 0..=QUEUE_MAX).unwrap_or(default.max_queue),
@@ -131,60 +115,4 @@ fn check_reserved(section: &mut Section<'_>, entry: &TenantEntry, at: Span) {
     let path = format!("{}.reserved_concurrency", section.path());
     let message = format!("`{path}` is above `max_concurrency`: `{}`", entry.reserved_concurrency);
     section.faults().add(span, &path, message, format!("write at most {most}"));
-}
-
-fn keys(section: &mut Section<'_>, outside: Outside<'_>, zone: &Zone, waiting: QueueEntry) -> Vec<KeyEntry> {
-    let nodes = section.optional("keys").and_then(|node| node.list()).unwrap_or_default();
-    let mut seen = BTreeSet::new();
-    nodes.iter().filter_map(|node| key(node, outside, (zone, waiting), &mut seen)).collect()
-}
-
-fn key(
-    node: &Node<'_>,
-    outside: Outside<'_>,
-    (zone, waiting): (&Zone, QueueEntry),
-    seen: &mut BTreeSet<KeyName>,
-) -> Option<KeyEntry> {
-    let mut section = node.section()?;
-    let name = section.required("name", "\"NAME\"").and_then(|node| {
-        let name = node.name::<KeyName>()?.value;
-        if !seen.insert(name.clone()) {
-            node.fault(format!("key `{name}` stands twice"), "write another name");
-        }
-        Some(name)
-    });
-    let hash = section.optional("hash");
-    let secret = section.optional("secret");
-    let limits = limits::read(&mut section, zone);
-    let queue = queue(&mut section, waiting);
-    section.finish();
-    let source = match (hash, secret) {
-        (Some(hash), None) => Located::new(KeySource::Stored(stored(&hash)?), hash.span()),
-        (None, Some(secret)) => {
-            let found = outside.secret(&secret)?;
-            Located::new(KeySource::Found(found.value), found.span)
-        }
-        (Some(_), Some(_)) | (None, None) => {
-            node.fault(
-                format!("`{}` must have one of `hash` and `secret`", node.path()),
-                "write `hash = \"gwk1:...\"` from `gw keys create`, or `secret = { env = \"NAME\" }`",
-            );
-            return None;
-        }
-    };
-    Some(KeyEntry { name: name?, source, limits, queue })
-}
-
-fn stored(node: &Node<'_>) -> Option<StoredKey> {
-    let text = node.text()?;
-    if let Some(key) = StoredKey::parse(text) {
-        return Some(key);
-    }
-    let message = if text.starts_with("gwk1_") {
-        format!("`{}` must not hold the key itself", node.path())
-    } else {
-        format!("`{}` is no stored key", node.path())
-    };
-    node.fault(message, "write the line `gwk1:...` that `gw keys create` printed");
-    None
 }

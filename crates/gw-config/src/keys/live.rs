@@ -1,9 +1,9 @@
 //! The keys in force, which a reload replaces.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
-use gw_types::{KeyIdentity, KeyStore, Secret};
+use gw_types::{KeyIdentity, KeyStore, Secret, UtcTime};
 
 use super::KeyTable;
 
@@ -25,6 +25,10 @@ impl LiveKeys {
 impl KeyStore for LiveKeys {
     fn identify(&self, presented: &Secret) -> Option<KeyIdentity> {
         self.0.load().identify(presented)
+    }
+
+    fn identify_at(&self, presented: &Secret, from: IpAddr, now: UtcTime) -> Option<KeyIdentity> {
+        self.0.load().identify_at(presented, from, now)
     }
 
     fn anonymous(&self) -> Option<KeyIdentity> {

@@ -54,6 +54,11 @@ fn organisations(config: &Config) -> Vec<Diagnostic> {
         .collect()
 }
 
+/// Returns what was found of a key in the ledger as a warning.
+pub(super) fn of_key(note: &Diagnostic) -> Diagnostic {
+    note.clone().found_by(Severity::Warning, "stored_key")
+}
+
 fn warning(
     config: &Config,
     span: Span,

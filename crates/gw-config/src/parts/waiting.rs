@@ -1,13 +1,14 @@
 //! Who waits, and how: tenants and keys for a slot, deployments for their pace and their tokens in flight; and how
 //! deployments count tokens.
 
-use gw_exec::{DeploymentPolicy, QueuePolicy, TenantPolicy, TokenFacts};
+use gw_exec::{DeploymentPolicy, KeyScope, QueuePolicy, TenantPolicy, TokenFacts};
 use gw_limits::{Rate, Vocabulary};
+use gw_routing::ModelPattern;
 use gw_types::{DeploymentName, KeyName, TenantId};
 
 use crate::{
     config::Config,
-    file::{DeploymentEntry, QueueEntry, TenantEntry, VocabularyEntry},
+    file::{DeploymentEntry, KeyUse, QueueEntry, TenantEntry, VocabularyEntry},
 };
 
 /// Returns what each tenant's requests begin with.
@@ -22,11 +23,25 @@ fn tenant_policy(tenant: &TenantEntry) -> TenantPolicy {
         .filter(|key| key.queue != tenant.queue)
         .map(|key| (key.name.clone(), queue(key.queue)))
         .collect();
+    let scoped = tenant.keys.iter().filter(|key| {
+        let KeyUse { models, routes, classification_ceiling, .. } = &key.use_of;
+        !models.is_empty() || !routes.is_empty() || classification_ceiling.is_some()
+    });
     TenantPolicy {
+        scopes: scoped.map(|key| (key.name.clone(), scope(&key.use_of))).collect(),
         default_classification: tenant.default_classification,
         residency: tenant.residency.clone(),
         queue: queue(tenant.queue),
         keys: own,
+    }
+}
+
+fn scope(use_of: &KeyUse) -> KeyScope {
+    KeyScope {
+        // Every pattern was checked when it was read.
+        models: use_of.models.iter().filter_map(|model| ModelPattern::new(model).ok()).collect(),
+        routes: use_of.routes.iter().map(|route| route.value.clone()).collect(),
+        classification_ceiling: use_of.classification_ceiling,
     }
 }
 

@@ -28,6 +28,12 @@ impl Fingerprint {
         }
         Self(digest.finalize().into())
     }
+
+    /// Returns the same with the count of changes of something else.
+    pub(crate) fn with(self, changes: Option<i64>) -> Self {
+        let Some(changes) = changes else { return self };
+        Self(Blake2b256::new().chain_update(self.0).chain_update(changes.to_le_bytes()).finalize().into())
+    }
 }
 
 /// Decides when a change is worth a reload: once it has stood still from one look to the next, and only once. So a file

@@ -52,6 +52,7 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn query(&self) -> RouteQuery<'_> {
         RouteQuery {
+            routes: &[],
             model: self.model,
             tenant: &self.tenant,
             task_class: self.task_class.as_ref(),

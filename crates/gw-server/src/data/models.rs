@@ -16,13 +16,13 @@ pub(super) fn dialect(headers: &HeaderMap) -> Dialect {
 
 /// Lists the models that the caller may ask for.
 pub(super) fn list(app: &App, identity: &KeyIdentity, dialect: Dialect) -> Answer {
-    let names = app.gateway.models(&identity.tenant);
+    let names = app.gateway.models_of(identity);
     answer::json(StatusCode::OK, wire::models_body(dialect, &names, app.created))
 }
 
 /// Describes one model that the caller may ask for; for any other it says no more than that it does not exist.
 pub(super) fn one(app: &App, identity: &KeyIdentity, id: &str, dialect: Dialect) -> Answer {
-    let names = app.gateway.models(&identity.tenant);
+    let names = app.gateway.models_of(identity);
     match names.iter().find(|name| name.as_str() == id) {
         Some(name) => answer::json(StatusCode::OK, wire::model_body(dialect, name, app.created)),
         None => {

@@ -13,12 +13,12 @@ use crate::StoreError;
 /// left over blocks nobody. It is a file of its own because closing any handle of the database's file would give up
 /// the locks that SQLite itself holds on it. It is never deleted: a delete would race with the next process's open.
 #[derive(Debug)]
-pub(super) struct FileLock {
+pub(crate) struct FileLock {
     _file: File,
 }
 
 impl FileLock {
-    pub(super) fn take(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let open = |source: std::io::Error| StoreError::Open { path: path.to_owned(), source: source.into() };
@@ -37,7 +37,7 @@ impl FileLock {
 }
 
 /// Returns the one name of the file, so that two links to it meet at one lock.
-pub(super) fn canonical(path: &Path) -> Result<PathBuf, StoreError> {
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, StoreError> {
     if let Ok(known) = path.canonicalize() {
         return Ok(known);
     }

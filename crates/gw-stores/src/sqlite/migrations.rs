@@ -9,10 +9,10 @@ use super::{chain::Chain, rows::column, schema::opening};
 use crate::{StoreError, encode::Batch};
 
 /// The version of the tables: the number of the last migration, kept in the file's `user_version`.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 /// The migrations, in order; number 1 stands first.
-const MIGRATIONS: [&str; 2] = [FIRST, SEALED];
+const MIGRATIONS: [&str; 3] = [FIRST, SEALED, KEYS];
 
 /// Records as JSON, with copies of parts of them for queries.
 const FIRST: &str = "
@@ -102,6 +102,24 @@ const SEALED: &str = "
     ) STRICT;
 ";
 
+/// Keys of callers. `entry` is what would stand in the list `keys` of a tenant in `gw.toml`: it holds a hash and no key.
+/// `key_changes` counts, so that a running gateway sees that something has changed without reading it all.
+const KEYS: &str = "
+    CREATE TABLE keys (
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        revoked INTEGER,
+        PRIMARY KEY (tenant, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE key_changes (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        changes INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO key_changes VALUES (1, 0);
+";
+
 /// Records that one step of the conversion takes.
 const STEP_RECORDS: usize = 512;
 
@@ -118,7 +136,9 @@ pub(super) fn run(path: &Path, connection: &mut Connection, version: i64) -> Res
             seal(path, &transaction)?;
         }
     }
-    for (number, sql) in (1_i64..).zip(MIGRATIONS) {
+    // The list of what was run is younger than the first version.
+    let listed = if version < 2 { 0 } else { version };
+    for (number, sql) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > listed) {
         let digest = SealHash::of_record(sql.as_bytes());
         let insert = "INSERT INTO migrations (number, digest) VALUES (?1, ?2)";
         transaction.execute(insert, params![number, digest.as_bytes()]).map_err(failed)?;

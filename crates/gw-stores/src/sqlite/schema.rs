@@ -29,6 +29,23 @@ pub(super) fn open_to_write(path: &Path, durability: Durability) -> Result<Conne
     Ok(connection)
 }
 
+/// Opens the file for a few changes beside the writer; brings its tables up to date only where it is `alone`.
+pub(crate) fn open_to_change(path: &Path, alone: bool) -> Result<Connection, StoreError> {
+    /// A change waits longer than the writer's next try.
+    const BUSY: Duration = Duration::from_secs(5);
+    if alone {
+        return open_to_write(path, Durability::Power);
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;
+    let found = version(path, &connection)?;
+    if found != migrations::VERSION {
+        return Err(StoreError::Older { path: path.to_owned(), found, known: migrations::VERSION });
+    }
+    connection.busy_timeout(BUSY).map_err(|error| opening(path, error))?;
+    Ok(connection)
+}
+
 /// Opens the file for reads beside the writer.
 pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
