@@ -9,6 +9,7 @@ mod commands;
 mod dialects;
 mod drain;
 mod failures;
+mod idempotency;
 mod keys;
 mod ledger;
 mod limits;

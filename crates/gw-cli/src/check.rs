@@ -28,7 +28,7 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), String> {
         (Format::Json, true) => output::line(checked.table().map_err(|faults| rendered(&faults))?.to_json()),
         (Format::Text, false) => {
             let counts: Vec<String> =
-                checked.counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+                checked.counts.iter().map(|(what, count)| counted(*count, what)).collect();
             let (file, digest) = (options.file.display(), checked.config.digest());
             output::line(format_args!("{file}: valid; {}; digest {digest}", counts.join(", ")))
         }
@@ -42,6 +42,12 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), String> {
             }))
         }
     }
+}
+
+/// Returns a count in words: the name is a plural, which one thing does not have.
+fn counted(count: usize, what: &str) -> String {
+    let what = if count == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
+    format!("{count} {what}")
 }
 
 /// Reads and checks one file.

@@ -4,13 +4,13 @@ use std::{net::SocketAddr, sync::Arc};
 
 use gw_config::{Composition, Config, FixedEnvironment, Seams};
 use gw_server::{Listeners, Metrics, Server, ServerParts};
-use gw_testkit::{FakeProvider, FaultScript, content_filter, ok, status};
+use gw_testkit::{FakeProvider, Fault, FaultScript, content_filter, ok, status, stream_cut_after};
 
 use crate::{check::rendered, output, wire};
 
 const KEY: &str = "demo-key";
 
-/// Runs the four scenes.
+/// Runs the scenes.
 pub(crate) fn run() -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| format!("error: the runtime does not start: {error}"))?.block_on(scenes())
@@ -22,7 +22,9 @@ async fn scenes() -> Result<(), String> {
     let healthy = start(FaultScript::of(ok("The answer is 42."))).await.map_err(cannot)?;
     let busy = start(FaultScript::of(status(429).retry_after(60))).await.map_err(cannot)?;
     let strict = start(FaultScript::of(content_filter())).await.map_err(cannot)?;
-    let config = configuration(&healthy, &busy, &strict);
+    let dead = start(FaultScript::of(Fault::ResetBeforeHead)).await.map_err(cannot)?;
+    let dying = start(FaultScript::of(stream_cut_after(2))).await.map_err(cannot)?;
+    let config = configuration([&healthy, &busy, &strict, &dead, &dying]);
     output::line(format_args!("This configuration, against a fake provider on loopback:\n\n{config}"))?;
     let environment = FixedEnvironment::new().with_var("DEMO_KEY", KEY);
     let config = Config::parse(&config, "demo.toml", &environment).map_err(|faults| rendered(&faults))?;
@@ -58,6 +60,14 @@ async fn play(gateway: SocketAddr) -> Result<(), String> {
             ask("falls-over", false),
         ),
         ("4. A content filter refuses: no second call, and the provider's own code", ask("refuses", false)),
+        (
+            "5. The first deployment dies before its first word; the fallback's stream is all that the client sees",
+            ask("dies-before", true),
+        ),
+        (
+            "6. The deployment dies in the middle of its stream: an error, no made-up end, no `[DONE]`, no second answer",
+            ask("dies-within", true),
+        ),
     ] {
         output::line(format_args!("== {title}\n\n> POST /v1/chat/completions {body}\n"))?;
         let authorization = format!("Bearer {KEY}");
@@ -72,7 +82,7 @@ async fn play(gateway: SocketAddr) -> Result<(), String> {
     Ok(())
 }
 
-fn configuration(healthy: &FakeProvider, busy: &FakeProvider, strict: &FakeProvider) -> String {
+fn configuration([healthy, busy, strict, dead, dying]: [&FakeProvider; 5]) -> String {
     let provider = |name: &str, provider: &FakeProvider| {
         format!(
             "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"{}\"\n\n[deployments.{name}]\nprovider = \"{name}\"\nmodel = \"fake\"\n\
@@ -86,13 +96,17 @@ fn configuration(healthy: &FakeProvider, busy: &FakeProvider, strict: &FakeProvi
         )
     };
     format!(
-        "version = 1\n\n{}{}{}{}{}{}[tenants.demo]\nrequests_per_minute = 60\nbudget = {{ limit_micros = 1_000_000, window = \"day\" }}\n\
+        "version = 1\n\n{}{}{}{}{}{}{}{}{}{}[tenants.demo]\nrequests_per_minute = 60\nbudget = {{ limit_micros = 1_000_000, window = \"day\" }}\n\
          keys = [{{ name = \"demo\", secret = {{ env = \"DEMO_KEY\" }} }}]\n\n[server]\nlisten = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\ndrain_grace_ms = 0\n\n[ledger]\nstore = \"none\"\n",
         provider("healthy", healthy),
         provider("busy", busy),
         provider("strict", strict),
+        provider("dead", dead),
+        provider("dying", dying),
         route("answers", "\"healthy\""),
         route("falls-over", "\"busy\", \"healthy\""),
         route("refuses", "\"strict\", \"healthy\""),
+        route("dies-before", "\"dead\", \"healthy\""),
+        route("dies-within", "\"dying\", \"healthy\""),
     )
 }

@@ -161,8 +161,10 @@ impl Composition {
         let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
         let live = Arc::new(Live { keys: LiveKeys::new(parts.keys), in_force });
         let key_store: Arc<dyn KeyStore> = Arc::<Live>::clone(&live);
+        let gateway = Gateway::new(state, parts.policy);
+        restore_keys(config, &gateway, &*ledger).await?;
         Ok(Self {
-            gateway: Arc::new(Gateway::new(state, parts.policy)),
+            gateway: Arc::new(gateway),
             key_store,
             server: ServerSettings::of(config),
             ledger,
@@ -206,6 +208,17 @@ impl Composition {
         };
         self.gateway.policy().targets().iter().map(status).collect()
     }
+}
+
+/// Brings back which idempotency keys were used in the last 24 hours.
+async fn restore_keys(config: &Config, gateway: &Gateway, ledger: &dyn Ledger) -> Result<(), Diagnostics> {
+    let notes = ledger.key_notes_since(gateway.keys_known_since()).await.map_err(|error| {
+        let message = format!("the idempotency keys cannot be read from the ledger: {error}");
+        let expected = "try again once it can be read";
+        config.diagnose(vec![parts::fault(config.file.ledger.store.span, "ledger.store", message, expected)])
+    })?;
+    gateway.restore_keys(notes);
+    Ok(())
 }
 
 /// Returns a client for plain fetches, which goes through the same proxies as the providers.

@@ -26,6 +26,7 @@ struct Facts {
     no_retry: bool,
     pinned: bool,
     ambiguous: bool,
+    attempt: Option<Box<str>>,
     unclassified: bool,
     detail: Option<UpstreamDetail>,
 }
@@ -49,6 +50,7 @@ impl GatewayError {
                 no_retry: false,
                 pinned: false,
                 ambiguous: false,
+                attempt: None,
                 unclassified: false,
                 detail: None,
             }),
@@ -133,6 +135,13 @@ impl GatewayError {
         self
     }
 
+    /// Names the attempt whose result is not known, by the id that the caller can ask about.
+    #[must_use]
+    pub fn with_attempt(mut self, id: &str) -> Self {
+        self.facts.attempt = name(id);
+        self
+    }
+
     /// Marks that the provider's answer has a shape that gw does not know, so that the kind follows from the status alone.
     #[must_use]
     pub fn unclassified(mut self) -> Self {
@@ -200,6 +209,11 @@ impl GatewayError {
         self.facts.ambiguous
     }
 
+    /// Returns the id of the attempt whose result is not known.
+    pub fn attempt(&self) -> Option<&str> {
+        self.facts.attempt.as_deref()
+    }
+
     /// Returns whether the kind follows from the status alone, because gw does not know the shape of the answer.
     pub fn is_unclassified(&self) -> bool {
         self.facts.unclassified
@@ -257,6 +271,7 @@ impl std::fmt::Debug for GatewayError {
             .field("no_retry", &self.facts.no_retry)
             .field("pinned", &self.facts.pinned)
             .field("ambiguous", &self.facts.ambiguous)
+            .field("attempt", &self.facts.attempt)
             .field("unclassified", &self.facts.unclassified)
             .field("detail", &self.facts.detail)
             .finish()

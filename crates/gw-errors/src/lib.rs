@@ -26,6 +26,6 @@ pub use self::{
     detail::UpstreamDetail,
     error::GatewayError,
     kind::{Billing, ErrorKind, FallOver, Health, Retry},
-    outcome::Outcome,
+    outcome::{AttemptEnd, Outcome},
     wire::{Dialect, anthropic_type, http_status, openai_code, openai_type},
 };

@@ -99,6 +99,11 @@ impl Attempts<'_> {
             if flight.remaining(now) < target.deployment.timing.min_attempt {
                 return Err(CandidateEnd::Final(no_time_left()));
             }
+            let deadline = flight.deadline();
+            if let Some(claim) = &mut flight.held.claim {
+                // Before anything of the deployment is taken: the ledger may be slow.
+                claim.dispatch(deadline).await.map_err(CandidateEnd::Final)?;
+            }
             self.pass_breaker(flight, position, retries)?;
             // Every attempt for itself: a waiting retry has given all of it back.
             let wanted = self.wanted(flight, self.chain[position]);

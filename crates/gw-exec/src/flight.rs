@@ -2,18 +2,22 @@
 
 mod record;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use gw_limits::{InputEstimate, MilliTokens, OutputScale, Subject};
 use gw_types::{
-    AccountingRecord, BoundedText, Deployment, ErrorKind, GatewayError, KeyIdentity, LedgerPlace, Money,
-    MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
+    AccountingRecord, AttemptEnd, BoundedText, Deployment, ErrorKind, GatewayError, KeyIdentity, LedgerPlace,
+    Money, MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
 };
 
 use self::record::{blank_record, may_be_billed};
 use crate::{
     estimate,
     held::Held,
+    idempotency::{KeptAnswer, KeptContent, attempt_id},
     pinned::Pinned,
     policy::QueuePolicy,
     progress::{Progress, Spans, micros},
@@ -44,6 +48,10 @@ pub(crate) struct Flight {
     pub(crate) expected: Expected,
     /// The bound of each answer that is sent, where a budget or a token limit applies.
     pub(crate) output_bound: Option<TokenCount>,
+    /// What its idempotency key keeps of the answer.
+    kept: Option<KeptContent>,
+    /// Whether a call ended without a known result.
+    unknown: bool,
     /// Output that the tenant's place in the queue was charged for.
     charged_output: u64,
     sunk: Sunk,
@@ -118,6 +126,8 @@ impl Flight {
             spans: Spans::default(),
             expected: Expected::default(),
             output_bound: None,
+            kept: None,
+            unknown: false,
             charged_output: 0,
             sunk: Sunk::default(),
             open: Some(Open { record: Box::new(record), place }),
@@ -188,6 +198,7 @@ impl Flight {
     /// Notes that the open call failed. Where its result is unknown, what it may have cost is kept aside.
     pub(crate) fn attempt_failed(&mut self, error: &GatewayError, now: MonoTime) {
         self.finish_attempt(Some(error), now);
+        self.unknown |= error.attempt_end() == AttemptEnd::Unknown;
         let Some(target) = self.progress.target() else { return self.held.call.release() };
         if !may_be_billed(error) {
             self.progress = Progress::Idle;
@@ -268,13 +279,36 @@ impl Flight {
 
     /// Ends the request with an error: settles, leaves the record, and returns what the caller sees.
     pub(crate) async fn fail(mut self, error: GatewayError, side_effecting: bool) -> Failure {
-        let error = if side_effecting { error } else { error.unambiguous() };
-        let outcome = error.outcome();
+        let (error, outcome) = self.ending(error, side_effecting, AttemptEnd::NotProcessed);
         let mut head = self.head(outcome);
         let receipt = self.close(outcome, Some(&error));
         head.refresh(&self);
         stored(receipt).await;
         Failure { head: Box::new(head), error }
+    }
+
+    /// Returns what a failed request is told, and how it ended. Where the call of a side-effecting request may have done
+    /// what was asked, both say so; `proved` is what counts as the proof that it has done nothing.
+    pub(crate) fn ending(
+        &self,
+        error: GatewayError,
+        side_effecting: bool,
+        proved: AttemptEnd,
+    ) -> (GatewayError, Outcome) {
+        let attempts = self.attempts_made();
+        if attempts == 0 {
+            // The ambiguity of a used key is that of an earlier request.
+            let outcome = Outcome::of(error.kind());
+            return (error, outcome);
+        }
+        let end = error.attempt_end();
+        if !side_effecting || end == AttemptEnd::Done || end == proved {
+            let error = error.unambiguous();
+            let outcome = error.outcome();
+            return (error, outcome);
+        }
+        let error = error.ambiguous().with_attempt(&attempt_id(self.id(), attempts));
+        (error, Outcome::Ambiguous)
     }
 
     /// Returns the evidence as it stands.
@@ -287,6 +321,7 @@ impl Flight {
             config: record.config.clone(),
             route: record.route.clone(),
             deployment: record.serving.clone(),
+            replay_of: record.replay_of.clone(),
             attempts: u32::try_from(record.attempts.len()).unwrap_or(u32::MAX),
             cache: record.cache,
             cost: Money::ZERO,
@@ -314,6 +349,7 @@ impl Flight {
             attempt.duration_us = micros(now.saturating_since(began));
             attempt.error = record.error;
         }
+        self.settle_key(record);
         let bytes = self.progress.content_bytes();
         match self.charged_usage() {
             Some((usage, target)) => {
@@ -330,6 +366,42 @@ impl Flight {
         record.latency = self.spans.split(self.arrived, now);
         self.held.slot = None;
         open.place.append(open.record)
+    }
+
+    /// Keeps an answer for whoever uses the request's idempotency key again.
+    pub(crate) fn keep_answer(&mut self, content: KeptContent) {
+        if self.held.claim.is_some() {
+            self.kept = Some(content);
+        }
+    }
+
+    /// Notes events of a stream that the caller gets.
+    pub(crate) fn relayed(&mut self, events: &[u8]) {
+        if let Some(claim) = &mut self.held.claim {
+            claim.relayed(events);
+        }
+    }
+
+    /// Keeps the events of a stream that has ended well.
+    pub(crate) fn keep_events(&mut self, capped: Option<TokenCount>) {
+        self.kept = self.held.claim.as_mut().and_then(|claim| claim.take_events(capped));
+    }
+
+    /// Says what became of the request to its idempotency key. An answer that nobody was called for leaves the key free:
+    /// the cache has it.
+    fn settle_key(&mut self, record: &AccountingRecord) {
+        let Some(claim) = self.held.claim.take() else { return };
+        let is_answered = self.kept.is_some() || matches!(record.outcome, Outcome::Ok | Outcome::Capped);
+        if is_answered && self.sunk.dispatched {
+            claim.answered(self.kept.take().map(|content| KeptAnswer {
+                content,
+                serving: record.serving.clone(),
+                model_version: record.model_version.clone(),
+                served_model: record.served_model.clone(),
+            }));
+        } else {
+            claim.failed(self.unknown || !matches!(self.progress, Progress::Idle));
+        }
     }
 
     /// Returns what the open call is charged for if it ends now.
@@ -369,7 +441,7 @@ impl Flight {
         });
         shared_limits::settle(self, used);
         if let Some(admission) = self.held.admission.take() {
-            if record.cache.is_hit() {
+            if record.cache.is_hit() || record.replay_of.is_some() {
                 admission.settle_hit();
             } else if self.sunk.dispatched {
                 admission.settle(record.usage.total().saturating_add(self.sunk.tokens), now);
@@ -417,9 +489,30 @@ impl ReplyHead {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        // Only a caller that went away leaves a flight open; the receipt has nobody to wait for it.
-        drop(self.close(Outcome::Cancelled, None));
+        // Only a caller that went away leaves a flight open, or the end of the gateway; the receipt has nobody to wait
+        // for it.
+        if self.open.is_none() {
+            return;
+        }
+        let ends = self.state.ends.load(Ordering::Relaxed);
+        let is_open_call = !matches!(self.progress, Progress::Idle | Progress::Answered { .. });
+        let changes = self.record().facts.as_ref().is_some_and(|facts| facts.side_effecting);
+        let error = if ends { shutting_down() } else { gone() };
+        let outcome = match (is_open_call && changes, ends) {
+            (true, _) => Outcome::Ambiguous,
+            (false, true) => Outcome::Failed,
+            (false, false) => Outcome::Cancelled,
+        };
+        drop(self.close(outcome, Some(&error)));
     }
+}
+
+fn gone() -> GatewayError {
+    GatewayError::new(ErrorKind::Cancelled, "the client went away")
+}
+
+fn shutting_down() -> GatewayError {
+    GatewayError::new(ErrorKind::Overloaded, "the gateway is shutting down")
 }
 
 /// Waits until the record is as durable as the ledger promises. A ledger that cannot say so has kept the record.

@@ -1,17 +1,18 @@
 //! The gateway: long-lived state and the policy of the moment.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use arc_swap::ArcSwap;
 use gw_limits::{Limits, ScopeSnapshot, SubjectIds, TenantSnapshot};
 use gw_types::{
-    Clock, DeploymentName, ErrorKind, GatewayError, KeyIdentity, LedgerPlace, ModelName, NormalizedRequest,
-    Outcome, RequestId, TenantId,
+    Clock, DeploymentName, ErrorKind, GatewayError, KeyIdentity, KeyNote, LedgerPlace, ModelName,
+    NormalizedRequest, Outcome, RequestId, TenantId, UtcTime,
 };
 
 use crate::{
     attempts::Served,
     flight::Flight,
+    idempotency::{self, KeptBody, KeptContent},
     pinned::Pinned,
     pipeline::{self, Decided},
     policy::Policy,
@@ -85,6 +86,22 @@ impl Gateway {
         &self.state.limits
     }
 
+    /// Brings back the idempotency keys that the ledger knows. For the start, before the first request.
+    pub fn restore_keys(&self, notes: Vec<KeyNote>) {
+        idempotency::restore(&self.state, notes);
+    }
+
+    /// Returns since when keys must be brought back.
+    pub fn keys_known_since(&self) -> UtcTime {
+        let day = i64::try_from(idempotency::KEPT.as_micros()).unwrap_or(i64::MAX);
+        UtcTime::from_micros(self.state.clock.utc().micros().saturating_sub(day))
+    }
+
+    /// Says that what is still in flight is about to be ended by the gateway and not by its clients, as records then say.
+    pub fn ends(&self) {
+        self.state.ends.store(true, Ordering::SeqCst);
+    }
+
     /// Returns the model names that a tenant may ask for, sorted.
     pub fn models(&self, tenant: &TenantId) -> Vec<ModelName> {
         self.policy.load().models(tenant)
@@ -147,6 +164,7 @@ impl Gateway {
         let side_effecting = request.context.side_effecting;
         let mut outgoing = match pipeline::decide(&mut flight, &request).await {
             Ok(Decided::Hit(hit)) => return hit.whole(flight).await,
+            Ok(Decided::Kept(kept)) => return kept.whole(flight).await,
             Ok(Decided::Call(outgoing)) => outgoing,
             Err(error) => return Err(flight.fail(error, side_effecting).await),
         };
@@ -155,6 +173,7 @@ impl Gateway {
         }
         match outgoing.make(&mut flight, &request).await {
             Ok(Served::Complete(answer)) => {
+                flight.keep_answer(KeptContent::Whole(KeptBody(answer.raw.clone())));
                 pipeline::remember(&mut flight, outgoing.write.take(), &answer).await;
                 Ok(Reply { head: pipeline::finish(flight).await, body: Body::Raw(answer.raw) })
             }
@@ -179,6 +198,7 @@ impl Gateway {
         let side_effecting = request.context.side_effecting;
         let mut outgoing = match pipeline::decide(&mut flight, &request).await {
             Ok(Decided::Hit(hit)) => return hit.stream(flight).await,
+            Ok(Decided::Kept(kept)) => return kept.stream(flight).await,
             Ok(Decided::Call(outgoing)) => outgoing,
             Err(error) => return Err(flight.fail(error, side_effecting).await),
         };

@@ -4,7 +4,7 @@ use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TokensInFlight};
 use gw_types::{Money, MonoTime, TokenCount};
 use smallvec::SmallVec;
 
-use crate::{health::Ticket, shared_limits::SharedHeld};
+use crate::{health::Ticket, idempotency::Claim, shared_limits::SharedHeld};
 
 /// What a request holds in the scopes of its caller.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(crate) struct Held {
     pub(crate) shared_limits: SmallVec<[SharedHeld; 1]>,
     /// What its open call will say about the deployment's health.
     pub(crate) ticket: Option<Ticket>,
+    /// Its idempotency key.
+    pub(crate) claim: Option<Box<Claim>>,
 }
 
 /// What one call holds at its deployment. Settled with every attempt: each deployment pays for its own calls.

@@ -23,6 +23,7 @@ mod flight;
 mod gateway;
 mod health;
 mod held;
+mod idempotency;
 mod lanes;
 mod opening;
 mod pinned;
@@ -55,7 +56,7 @@ pub use self::{
         TokenFacts,
     },
     relay::{Relay, RelayItem},
-    reply::{Body, Failure, Reply, ReplyHead, StreamBody},
+    reply::{Body, Failure, KeptEvents, Reply, ReplyHead, StreamBody},
     shared_limits::{LossPolicy, SharedConfig, SharedSnapshot},
     snapshot::{DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,

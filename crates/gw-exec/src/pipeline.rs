@@ -20,6 +20,7 @@ use crate::{
     flight::{Expected, Flight, stored},
     gateway::wrong_form,
     health::Moment,
+    idempotency::{self, Claimed, KeptBody, KeptContent},
     pinned::Pinned,
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Remembered, look_up},
@@ -34,6 +35,8 @@ const AFFINITY_BYTES: usize = 1_024;
 pub(crate) enum Decided {
     /// An answer from the past.
     Hit(Hit),
+    /// What a request with the same idempotency key was answered.
+    Kept(KeptContent),
     /// A provider must be called.
     Call(Box<Outgoing>),
 }
@@ -76,6 +79,11 @@ pub(crate) async fn decide(
     // 3. Before routing and before the cache: the rate limit protects the gateway too, and a hit is load. What is
     // taken here goes back on any refusal of gw's own up to step 7, because the guard is simply dropped.
     admission::admit(flight, request)?;
+    // Behind the rate limit, since a replay is load, and before everything that could lead to another call. A replay gets
+    // its tokens back, like a hit.
+    if let Some(kept) = claim_key(flight, request)? {
+        return Ok(Decided::Kept(kept));
+    }
     // 4. Pure. The primary candidate must be known before the cache can be asked.
     let (selection, home) = route(flight, request, &effective)?;
     let pinned = Arc::clone(&flight.policy);
@@ -118,10 +126,30 @@ impl Hit {
     }
 }
 
+impl KeptContent {
+    /// Answers whole. The fingerprint tells whole answers from streams, so the form is always the one asked for.
+    pub(crate) async fn whole(self, flight: Flight) -> Result<Reply<Body>, Failure> {
+        match self {
+            Self::Whole(KeptBody(raw)) => Ok(Reply { head: finish(flight).await, body: Body::Raw(raw) }),
+            Self::Events(_) => Err(flight.fail(wrong_form(), false).await),
+        }
+    }
+
+    /// Answers as a stream.
+    pub(crate) async fn stream(self, flight: Flight) -> Result<Reply<StreamBody>, Failure> {
+        match self {
+            Self::Events(kept) => Ok(Reply { head: finish(flight).await, body: StreamBody::Kept(kept) }),
+            Self::Whole(_) => Err(flight.fail(wrong_form(), false).await),
+        }
+    }
+}
+
 impl Outgoing {
     /// Returns the key under which equal requests in flight share the call; `None`: none does.
     pub(crate) fn shared_key(&self, request: &NormalizedRequest) -> Option<CacheKey> {
-        self.write.as_ref()?.shared_key(request)
+        // What a key names is a call of its own.
+        let write = self.write.as_ref().filter(|_| request.context.idempotency_key.is_none())?;
+        write.shared_key(request)
     }
 
     /// Runs steps 7 and 8.
@@ -150,6 +178,26 @@ impl Outgoing {
         let served = attempts.run(flight).await?;
         note_serving(flight);
         Ok(served)
+    }
+}
+
+/// Claims the request's idempotency key, or returns what an earlier request with it was answered.
+fn claim_key(flight: &mut Flight, request: &NormalizedRequest) -> Result<Option<KeptContent>, GatewayError> {
+    let (state, tenant) = (Arc::clone(&flight.state), flight.record().tenant.clone());
+    let Some(claimed) = idempotency::claim(&state, &tenant, flight.id(), request) else { return Ok(None) };
+    match claimed? {
+        Claimed::New(claim) => {
+            flight.held.claim = Some(claim);
+            Ok(None)
+        }
+        Claimed::Answered { of, answer } => {
+            let record = flight.record();
+            record.replay_of = Some(of);
+            record.serving.clone_from(&answer.serving);
+            record.model_version.clone_from(&answer.model_version);
+            record.served_model.clone_from(&answer.served_model);
+            Ok(Some(answer.content.clone()))
+        }
     }
 }
 

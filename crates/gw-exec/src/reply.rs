@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gw_limits::BucketSnapshot;
 use gw_types::{
     BoundedText, CacheState, Completion, DeploymentName, GatewayError, Money, Outcome, RequestId, RouteName,
-    UtcTime,
+    TokenCount, UtcTime,
 };
 
 use crate::Relay;
@@ -24,6 +24,8 @@ pub struct ReplyHead {
     pub route: Option<RouteName>,
     /// The deployment that answered.
     pub deployment: Option<DeploymentName>,
+    /// The request whose answer this is, where an idempotency key was used again.
+    pub replay_of: Option<RequestId>,
     /// Provider calls made for this request.
     pub attempts: u32,
     /// What the cache did.
@@ -76,6 +78,23 @@ pub enum StreamBody {
     Relay(Box<Relay>),
     /// A remembered answer, to be written as a stream in the caller's wire format.
     Completion(Arc<Completion>),
+    /// An answer that was relayed before, for an idempotency key that is used again.
+    Kept(KeptEvents),
+}
+
+/// The events of a stream that was relayed before.
+#[derive(Clone)]
+pub struct KeptEvents {
+    /// The events in the caller's wire format, without what ends the stream.
+    pub events: Bytes,
+    /// Set where the stream was ended at its output bound: a finish reason `length` is due with this output.
+    pub capped: Option<TokenCount>,
+}
+
+impl std::fmt::Debug for KeptEvents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeptEvents([{} bytes redacted])", self.events.len())
+    }
 }
 
 /// An error and its evidence.

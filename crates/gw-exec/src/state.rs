@@ -1,6 +1,6 @@
 //! What outlives a reload: limits, caches, budgets, the ledger and the seams.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use gw_cache::{ExactCache, SemanticCache, flight::FlightConfig};
 use gw_limits::{Estimator, Limits};
@@ -10,6 +10,7 @@ use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 use crate::{
     budget::RetryBudgets,
     health::Breakers,
+    idempotency::KeyTable,
     lanes::Lanes,
     shared_limits::{SharedConfig, SharedStore},
     sharing::SharedCalls,
@@ -58,6 +59,9 @@ pub(crate) struct State {
     /// Calls that equal requests share.
     pub(crate) shared: SharedCalls,
     pub(crate) tasks: Tasks,
+    pub(crate) keys: KeyTable,
+    /// Set when the gateway ends what is still in flight.
+    pub(crate) ends: AtomicBool,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
 
@@ -79,6 +83,8 @@ impl State {
             strategies: StrategyState::default(),
             shared: SharedCalls::new(FlightConfig::default()),
             tasks: Tasks::default(),
+            keys: KeyTable::default(),
+            ends: AtomicBool::new(false),
             codecs: config.codecs,
         }
     }

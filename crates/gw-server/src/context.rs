@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gw_types::{BoundedText, CacheControl, ErrorKind, GatewayError, PassedHeader, RequestContext};
+use gw_types::{
+    BoundedText, CacheControl, ErrorKind, GatewayError, IdempotencyKey, PassedHeader, RequestContext,
+};
 use http::{HeaderMap, HeaderValue};
 
 /// The longest value that is passed on to a provider, in bytes: some clients list every beta that they know.
@@ -16,6 +18,7 @@ enum Field {
     Residency,
     DeadlineMs,
     SideEffecting,
+    IdempotencyKey,
     Cache,
     PromptVersion,
     SchemaVersion,
@@ -35,6 +38,7 @@ impl Field {
             "x-gw-residency" => Self::Residency,
             "x-gw-deadline-ms" => Self::DeadlineMs,
             "x-gw-side-effecting" => Self::SideEffecting,
+            "idempotency-key" => Self::IdempotencyKey,
             "x-gw-cache" => Self::Cache,
             "x-gw-prompt-version" => Self::PromptVersion,
             "x-gw-schema-version" => Self::SchemaVersion,
@@ -55,6 +59,7 @@ impl Field {
             Self::Residency => "x-gw-residency",
             Self::DeadlineMs => "x-gw-deadline-ms",
             Self::SideEffecting => "x-gw-side-effecting",
+            Self::IdempotencyKey => "idempotency-key",
             Self::Cache => "x-gw-cache",
             Self::PromptVersion => "x-gw-prompt-version",
             Self::SchemaVersion => "x-gw-schema-version",
@@ -79,6 +84,9 @@ impl Field {
                 "the header `x-gw-deadline-ms` must be a whole number of milliseconds, at least 1"
             }
             Self::SideEffecting => "the header `x-gw-side-effecting` must be `true` or `false`",
+            Self::IdempotencyKey => {
+                "the header `idempotency-key` must be 1 to 255 visible ASCII characters without blanks"
+            }
             Self::Cache => "the header `x-gw-cache` must be `no-store`, `no-cache` or `only-if-cached`",
             Self::PromptVersion => {
                 "the header `x-gw-prompt-version` must be 1 to 128 visible ASCII characters"
@@ -140,6 +148,7 @@ fn take(context: &mut RequestContext, field: Field, value: &HeaderValue) -> Opti
         Field::Residency => context.residency = Some(text.parse().ok()?),
         Field::DeadlineMs => context.deadline = Some(deadline(text)?),
         Field::SideEffecting => context.side_effecting = flag(text)?,
+        Field::IdempotencyKey => context.idempotency_key = Some(IdempotencyKey::new(text)?),
         Field::Cache => context.cache = cache_control(text)?,
         Field::PromptVersion => context.prompt_version = Some(label(text)?),
         Field::SchemaVersion => context.schema_version = Some(label(text)?),
@@ -236,6 +245,7 @@ mod tests {
             ("x-gw-residency", b"eu"),
             ("x-gw-deadline-ms", b"250"),
             ("x-gw-side-effecting", b"true"),
+            ("idempotency-key", b"order-17"),
             ("x-gw-cache", b"only-if-cached"),
             ("x-gw-prompt-version", b"p 1"),
             ("x-gw-schema-version", b"s1"),
@@ -246,7 +256,7 @@ mod tests {
         .unwrap();
         assert_eq!(context.classification, Some(Classification::Restricted));
         assert_eq!(context.deadline, Some(Duration::from_millis(250)));
-        assert!(context.side_effecting);
+        assert!(context.side_effecting && context.idempotency_key.is_some());
         assert_eq!(context.cache, CacheControl::OnlyIfCached);
         assert_eq!(context.prompt_version.unwrap().as_str(), "p 1");
         assert!(context.traceparent.is_some() && context.schema_version.is_some());
@@ -288,6 +298,7 @@ mod tests {
         refuses("x-gw-deadline-ms", &[b"", b"0", b"-1", b"+1", b"1.5", b"1e3", b"99999999999999999999"]);
         refuses("x-gw-side-effecting", &[b"", b"yes", b"True", b"1"]);
         refuses("x-gw-cache", &[b"", b"no-store, no-cache", b"default"]);
+        refuses("idempotency-key", &[b"", b"a b", b"\xc3\xa9", &[b'a'; 256]]);
         refuses("x-gw-prompt-version", &[b"", b"\xff", &long]);
         refuses("x-gw-schema-version", &[b"", b"a\tb", &long]);
         refuses("x-request-id", &[b"", b"\x80", &long]);

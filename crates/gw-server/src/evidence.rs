@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 static DEPLOYMENT: HeaderName = HeaderName::from_static("x-gw-deployment");
 static ROUTE: HeaderName = HeaderName::from_static("x-gw-route");
+static REPLAY_OF: HeaderName = HeaderName::from_static("x-gw-replay-of");
 static CONFIG: HeaderName = HeaderName::from_static("x-gw-config");
 static ATTEMPTS: HeaderName = HeaderName::from_static("x-gw-attempts");
 static CACHE: HeaderName = HeaderName::from_static("x-gw-cache");
@@ -49,6 +50,9 @@ pub(crate) fn write(head: &ReplyHead, form: Form, headers: &mut HeaderMap) {
     }
     if let Some(deployment) = &head.deployment {
         values.text(&DEPLOYMENT, deployment.as_str());
+    }
+    if let Some(original) = &head.replay_of {
+        values.text(&REPLAY_OF, original.as_str());
     }
     values.number(&ATTEMPTS, head.attempts.into());
     if form == Form::Whole {
@@ -158,6 +162,7 @@ mod tests {
             config: BoundedText::new("c0ffee"),
             route: Some(RouteName::new("fast").unwrap()),
             deployment: Some(DeploymentName::new("ptu").unwrap()),
+            replay_of: None,
             attempts: 2,
             cache: CacheState::Miss,
             cost: Money::from_pico(1_000_001),

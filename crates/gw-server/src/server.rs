@@ -152,6 +152,7 @@ async fn drain(app: &App) {
             tracing::warn!(in_flight = app.lifecycle.in_flight(), "requests are ended by the end of the drain");
         }
     }
+    app.gateway.ends();
     app.lifecycle.advance(Phase::Closing);
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use gw_dialects::{anthropic, completions, embeddings, openai, responses};
+use gw_exec::KeptEvents;
 use gw_types::{
     Completion, Dialect, ErrorKind, GatewayError, ModelName, NormalizedRequest, Operation, RequestContext,
     RequestFacts, RequestId, TokenCount,
@@ -96,6 +97,18 @@ pub(crate) fn completion_events(
         Operation::Responses => responses::completion_events(completion, &stamp),
         Operation::Embeddings | Operation::CountTokens => return None,
     })
+}
+
+/// Returns a stream that was relayed before, as a whole.
+pub(crate) fn kept_events(kept: &KeptEvents, mut ending: StreamEnding) -> Bytes {
+    let last = match kept.capped {
+        Some(output) => {
+            ending.observe(&kept.events);
+            ending.capped(output)
+        }
+        None => ending.done(),
+    };
+    [&kept.events[..], &last[..]].concat().into()
 }
 
 /// How a relayed stream is ended in its format, wherever it stands.

@@ -3,6 +3,7 @@
 mod blocks;
 mod chain;
 mod journal;
+mod keys;
 mod lock;
 mod migrations;
 mod queue;
@@ -17,7 +18,7 @@ use std::{path::Path, sync::Arc, thread::JoinHandle};
 
 use async_trait::async_trait;
 use gw_types::{
-    AccountingRecord, ErrorKind, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendDetail,
+    AccountingRecord, ErrorKind, GatewayError, KeyNote, Ledger, Receipt, RecordQuery, RequestId, SpendDetail,
     SpendRow, StoredRecord, UtcTime,
 };
 use tokio::sync::{oneshot, watch};
@@ -36,6 +37,7 @@ pub(crate) use self::{
 use self::{
     chain::Chain,
     journal::Segment,
+    keys::Noting,
     queue::{Buffer, Pushed, Queue, Wish},
     reader::Reader,
     writer::{Progress, Task, Writer},
@@ -398,6 +400,28 @@ impl Ledger for SqliteLedger {
         self.reader
             .ask(move |connection| reads::spend_since(connection, since)?.details().ok_or(Unreadable::Row))
             .await
+    }
+
+    fn note_key(&self, note: KeyNote) -> Receipt {
+        let (stored, reply) = oneshot::channel();
+        // With `Durability::None` nobody waits for the commit either.
+        let waits = self.wish != Wish::Whenever;
+        let taken = self.queue.note(Noting { note, stored });
+        if taken && !waits {
+            return Receipt::Queued;
+        }
+        Receipt::Pending(Box::pin(async move {
+            match reply.await {
+                Ok(true) => Ok(()),
+                Ok(false) | Err(_) => {
+                    Err(GatewayError::new(ErrorKind::Overloaded, "the ledger cannot be written now"))
+                }
+            }
+        }))
+    }
+
+    async fn key_notes_since(&self, since: UtcTime) -> Result<Vec<KeyNote>, GatewayError> {
+        self.reader.ask(move |connection| keys::since(connection, since)).await
     }
 
     async fn receipt(&self, id: &RequestId) -> Result<Option<String>, GatewayError> {

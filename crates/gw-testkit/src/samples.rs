@@ -33,6 +33,7 @@ pub fn sample_record(number: u32) -> AccountingRecord {
         serving: Some(name(DeploymentName::new("eu"))),
         model_version: Some(text("2025-04-14")),
         served_model: Some(text("gpt-4.1-2025-04-14")),
+        replay_of: None,
         decision: sample_decision(),
         attempts: sample_attempts(),
         cache: CacheState::Miss,

@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin, sync::Arc};
 use async_trait::async_trait;
 
 use crate::{
-    AccountingRecord, BoundedText, DeploymentName, ErrorKind, GatewayError, KeyName, Money, RequestId,
-    TenantId, UtcTime,
+    AccountingRecord, BoundedText, DeploymentName, ErrorKind, GatewayError, KeyName, KeyNote, Money,
+    RequestId, TenantId, UtcTime,
 };
 
 /// Keeps the records.
@@ -63,6 +63,24 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     async fn receipt(&self, _id: &RequestId) -> Result<Option<String>, GatewayError> {
         let message = "the ledger keeps its records in no chain";
         Err(GatewayError::new(ErrorKind::Intake, message).with_status(404))
+    }
+
+    /// Keeps what is known of an idempotency key, in the place of what was known before. The receipt resolves when that
+    /// survives what the store promises of records; nobody is called for a key before it has.
+    ///
+    /// A ledger that does not outlive the process keeps nothing: then the key is known for as long as the gateway runs.
+    fn note_key(&self, note: KeyNote) -> Receipt {
+        drop(note);
+        Receipt::Queued
+    }
+
+    /// Returns what is known of the keys that were first used since the instant, in no order.
+    ///
+    /// # Errors
+    /// `Overloaded` if the store cannot be read now.
+    async fn key_notes_since(&self, since: UtcTime) -> Result<Vec<KeyNote>, GatewayError> {
+        let _nothing_is_kept = since;
+        Ok(Vec::new())
     }
 
     /// Waits until every appended record is stored.

@@ -22,6 +22,7 @@ mod deployment;
 mod fetch;
 mod finish;
 mod frame;
+mod idempotency;
 mod ids;
 mod json;
 mod keys;
@@ -39,7 +40,7 @@ mod text_classes;
 mod usage;
 
 pub use gw_errors::{
-    Billing, Dialect, ErrorKind, FallOver, GatewayError, Health, Outcome, Retry, UpstreamDetail,
+    AttemptEnd, Billing, Dialect, ErrorKind, FallOver, GatewayError, Health, Outcome, Retry, UpstreamDetail,
 };
 
 pub use self::{
@@ -53,6 +54,7 @@ pub use self::{
     fetch::{FetchRequest, FetchResponse, HttpFetch},
     finish::FinishReason,
     frame::{FrameFacts, StreamItem},
+    idempotency::{IdempotencyKey, KeyNote, KeyState},
     ids::{
         DeploymentName, InvalidName, KeyName, ModelName, ProviderName, Region, RequestId, Residency,
         RouteName, TaskClass, TenantId,

@@ -56,6 +56,9 @@ pub struct AccountingRecord {
     /// The model that the provider says has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_model: Option<BoundedText>,
+    /// The request whose answer was given again, for an idempotency key that was used before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_of: Option<RequestId>,
     /// How the decision came about.
     pub decision: DecisionRecord,
     /// The provider calls, in order.

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BoundedText, CapabilitySet, Classification, Dialect, Metadata, RequestId, Residency, TaskClass,
-    TextClasses, TokenCount,
+    BoundedText, CapabilitySet, Classification, Dialect, IdempotencyKey, Metadata, RequestId, Residency,
+    TaskClass, TextClasses, TokenCount,
 };
 
 /// Names what the caller wants done.
@@ -195,6 +195,8 @@ pub struct RequestContext {
     pub deadline: Option<Duration>,
     /// `x-gw-side-effecting: true`.
     pub side_effecting: bool,
+    /// `Idempotency-Key`.
+    pub idempotency_key: Option<IdempotencyKey>,
     /// `x-gw-cache`.
     pub cache: CacheControl,
     /// `x-gw-prompt-version`, for the record.

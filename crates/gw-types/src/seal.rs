@@ -30,6 +30,16 @@ impl SealHash {
         Self(Blake2b::<U32>::digest(canonical).into())
     }
 
+    /// Returns the digest of several parts, each with its length before it, so that no two lists of parts are one.
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut digest = Blake2b::<U32>::new();
+        for part in parts {
+            digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(part);
+        }
+        Self(digest.finalize().into())
+    }
+
     /// Returns the start of a ledger's chain, which no other ledger shares: the link before its first record.
     pub fn genesis(ledger: &[u8; 16]) -> Self {
         let start = Blake2b::<U32>::new().chain_update(b"gw ledger 1").chain_update(ledger);

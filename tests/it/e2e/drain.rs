@@ -1,6 +1,6 @@
 //! SIGTERM: what is in flight, what comes meanwhile, and how it ends.
 
-use gw_testkit::{CallOutcome, FakeProvider, FaultScript, ok};
+use gw_testkit::{CallOutcome, FakeProvider, Fault, FaultScript, ok};
 use serde_json::Value;
 
 use crate::support::{Events, Gw, Toml, chat, eventually};
@@ -82,6 +82,21 @@ async fn what_is_left_at_the_end_of_the_window_gets_an_error_in_band_and_a_recor
     assert_eq!(provider.wait_for_client_gone(1).await[0].outcome, CallOutcome::ClientGone);
     let outcomes = outcomes(&gw);
     assert!(outcomes.len() == 1 && outcomes[0] != "ok", "settled and recorded: {outcomes:?}");
+}
+
+#[tokio::test]
+async fn a_plain_request_that_the_end_of_the_window_ends_is_not_the_clients_doing() {
+    let provider = FakeProvider::start(FaultScript::of(Fault::HangBeforeHead)).await.unwrap();
+    let mut gw = Gw::start(&toml(&provider, "drain_grace_ms = 0\ndrain_timeout_ms = 300")).await;
+    let waiting = tokio::spawn(gw.chat("a", &chat("m", "hello")).send());
+    eventually("the call", || async { (provider.calls().len() == 1).then_some(()) }).await;
+    gw.terminate().await;
+    let answer = waiting.await.unwrap();
+    assert_eq!((answer.status, answer.error()["code"].as_str()), (503, Some("overloaded")));
+    assert_eq!(gw.ended().await.code(), Some(0), "{}", gw.stderr());
+    let records = crate::e2e::ledger::records(&gw.folder());
+    let how = (records[0]["outcome"].as_str(), records[0]["error"].as_str());
+    assert_eq!((how, records.len()), ((Some("failed"), Some("overloaded")), 1));
 }
 
 #[tokio::test]

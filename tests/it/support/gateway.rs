@@ -181,6 +181,13 @@ impl Gw {
         assert!(sent.success());
     }
 
+    /// Kills the program, which gets no chance to say anything.
+    pub(crate) async fn kill(mut self) -> Arc<TempDir> {
+        self.signal("KILL").await;
+        self.ended().await;
+        Arc::clone(&self.folder)
+    }
+
     /// Waits until the program has ended.
     pub(crate) async fn ended(&mut self) -> ExitStatus {
         within("the end of gw", self.child.wait()).await.unwrap()

@@ -111,6 +111,7 @@ impl House {
         let Reply { head, body } = self.open(&ask).await?;
         let body = match body {
             StreamBody::Relay(relay) => read(relay).await,
+            StreamBody::Kept(kept) => [&kept.events[..], &openai::done_event()[..]].concat(),
             StreamBody::Completion(completion) => {
                 let id = head.id.to_string();
                 let stamp = stamp(&id, &head, &completion, &ask);

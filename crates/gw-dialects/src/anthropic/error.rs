@@ -8,8 +8,8 @@ use crate::json::Writer;
 /// Returns the error's JSON body: `{"type": "error", "error": {"type", "message"}, "request_id"}`.
 ///
 /// The type follows the status that the caller gets. The message is the provider's own where it gave one, scrubbed and
-/// bounded; else gw's. A call of a side-effecting request that ended without a known result says so in one more field of
-/// the error, `"outcome"`: `"ambiguous"`.
+/// bounded; else gw's. A call of a side-effecting request that ended without a known result says so in two more fields of
+/// the error, `"outcome"`: `"ambiguous"` and `"attempt"` with the id of the call.
 ///
 /// ```
 /// use gw_dialects::anthropic::error_body;
@@ -44,6 +44,9 @@ fn write(json: &mut Writer, error: &GatewayError, request_id: Option<&str>) {
             json.member_string("message", said.unwrap_or(&own));
             if error.is_ambiguous() {
                 json.member_string("outcome", error.outcome().as_str());
+                if let Some(attempt) = error.attempt() {
+                    json.member_string("attempt", attempt);
+                }
             }
         });
         if let Some(id) = request_id {
@@ -81,8 +84,8 @@ mod tests {
         check(&error(ErrorKind::DeadlineExceeded), r#"{"type":"timeout_error","message":"x"}"#);
         let overloaded = error(ErrorKind::ProviderUnavailable).with_status(529);
         check(&overloaded, r#"{"type":"overloaded_error","message":"x"}"#);
-        let ambiguous = error(ErrorKind::Transport).ambiguous();
-        check(&ambiguous, r#"{"type":"api_error","message":"x","outcome":"ambiguous"}"#);
+        let ambiguous = error(ErrorKind::Transport).ambiguous().with_attempt("r.1");
+        check(&ambiguous, r#"{"type":"api_error","message":"x","outcome":"ambiguous","attempt":"r.1"}"#);
     }
 
     #[test]

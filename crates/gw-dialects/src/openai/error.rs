@@ -6,8 +6,8 @@ use serde::Serialize;
 
 /// Returns the error's JSON body: `{"error": {"message", "type", "param", "code"}}`.
 ///
-/// A call of a side-effecting request that ended without a known result says so in one more field, `"outcome"`:
-/// `"ambiguous"`; clients read over it.
+/// A call of a side-effecting request that ended without a known result says so in two more fields, `"outcome"`:
+/// `"ambiguous"` and `"attempt"` with the id of the call; clients read over them.
 ///
 /// The provider's own message, type, code and parameter where it gave them, scrubbed and bounded; else gw's. This is the
 /// only place where a provider's text reaches anybody.
@@ -50,6 +50,8 @@ struct Inner<'a> {
     code: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<&'a str>,
 }
 
 fn json(error: &GatewayError) -> Vec<u8> {
@@ -66,6 +68,7 @@ fn json(error: &GatewayError) -> Vec<u8> {
             param,
             code: error.openai_code(),
             outcome: error.is_ambiguous().then(|| error.outcome().as_str()),
+            attempt: error.attempt().filter(|_| error.is_ambiguous()),
         },
     };
     serde_json::to_vec(&body).expect("text fields always serialise")
@@ -94,8 +97,8 @@ mod tests {
     #[test]
     fn an_unknown_result_is_said() {
         check(
-            &GatewayError::new(ErrorKind::Transport, "reset").ambiguous(),
-            r#"{"error":{"message":"reset","type":"server_error","param":null,"code":null,"outcome":"ambiguous"}}"#,
+            &GatewayError::new(ErrorKind::Transport, "reset").ambiguous().with_attempt("r.1"),
+            r#"{"error":{"message":"reset","type":"server_error","param":null,"code":null,"outcome":"ambiguous","attempt":"r.1"}}"#,
         );
     }
 

@@ -201,12 +201,12 @@ pub(super) fn write_response(json: &mut Writer, base: &str, output: &Output, sta
 pub(super) fn write_failure(output: &mut Output, base: &str, error: &GatewayError, out: &mut BytesMut) {
     let shown = error_body(error);
     let raw = |field: &str| shown_error(&shown, |error| error.get(field).map(|value| value.raw.to_owned()));
-    let fields = ["code", "message", "param", "outcome"].map(|field| (field, raw(field)));
+    let fields = ["code", "message", "param", "outcome", "attempt"].map(|field| (field, raw(field)));
     output.event(out, "error", |json| {
         for (field, value) in &fields {
             match value {
                 Some(value) => json.member_raw(field, value),
-                None if *field == "outcome" => {}
+                None if matches!(*field, "outcome" | "attempt") => {}
                 None => json.member_null(field),
             }
         }

@@ -28,6 +28,7 @@ pub(super) fn blank_record(
         serving: None,
         model_version: None,
         served_model: None,
+        replay_of: None,
         decision: DecisionRecord::default(),
         attempts: Vec::new(),
         cache: CacheState::Bypass,

@@ -11,8 +11,8 @@ use std::{
 
 use futures_core::Stream;
 use gw_types::{
-    AnswerFacts, AnswerStream, BoundedText, ErrorKind, FinishReason, FrameFacts, GatewayError, MonoTime,
-    NormalizedRequest, Outcome, Sleep, StreamCollector, StreamItem, TokenCount,
+    AnswerFacts, AnswerStream, AttemptEnd, BoundedText, ErrorKind, FinishReason, FrameFacts, GatewayError,
+    MonoTime, NormalizedRequest, Outcome, Sleep, StreamCollector, StreamItem, TokenCount,
 };
 
 use super::{Ending, RelayItem, poll_ending};
@@ -95,14 +95,19 @@ impl Own {
     /// Breaks the answer off with an error of gw's own: what was relayed is settled and recorded, and the error is the
     /// last item. Does nothing once the answer has ended.
     pub(crate) fn abort(&mut self, error: GatewayError) {
-        if self.flight.is_some() {
-            self.end(Outcome::Failed, RelayItem::Failed(error));
+        if let Some(flight) = &self.flight {
+            let (error, outcome) = flight.ending(error, self.side_effecting, AttemptEnd::Done);
+            let outcome = if outcome == Outcome::Ambiguous { outcome } else { Outcome::Failed };
+            self.end(outcome, RelayItem::Failed(error));
         }
     }
 
     /// Counts an item, then decides what the caller gets of it.
     fn take(&mut self, item: StreamItem) -> Option<RelayItem> {
         self.count(&item.facts);
+        if let Some(flight) = &mut self.flight {
+            flight.relayed(&item.raw);
+        }
         if let Some(collecting) = &mut self.collecting {
             collecting.collector.push(&item);
             if collecting.collector.bytes() > COLLECTED_BYTES_MAX {
@@ -119,7 +124,11 @@ impl Own {
             return None;
         } else if self.is_over_the_cap(&item.facts) {
             // What is beyond the cap is neither delivered nor charged.
-            self.end(Outcome::Capped, RelayItem::Capped { output: self.cap.unwrap_or_default() });
+            let output = self.cap.unwrap_or_default();
+            if let Some(flight) = &mut self.flight {
+                flight.keep_events(Some(output));
+            }
+            self.end(Outcome::Capped, RelayItem::Capped { output });
             return None;
         }
         (!item.raw.is_empty()).then_some(RelayItem::Bytes(item.raw))
@@ -162,6 +171,9 @@ impl Own {
     }
 
     fn complete(&mut self) {
+        if let Some(flight) = &mut self.flight {
+            flight.keep_events(None);
+        }
         let collected = self.collecting.take().and_then(|collecting| {
             collecting.collector.finish().map(|completion| (collecting.write, Arc::new(completion)))
         });
@@ -184,8 +196,10 @@ impl Own {
     }
 
     fn fail(&mut self, error: GatewayError) {
-        let error = if self.side_effecting { error } else { error.unambiguous() };
-        self.end(error.outcome(), RelayItem::Failed(error));
+        let Some(flight) = &self.flight else { return };
+        // Content has come, so a provider that turns the call away now has worked on it all the same.
+        let (error, outcome) = flight.ending(error, self.side_effecting, AttemptEnd::Done);
+        self.end(outcome, RelayItem::Failed(error));
     }
 
     /// Cancels what is left of the call, settles and leaves the record; the last item waits for the receipt.

@@ -114,7 +114,7 @@ const ROUNDS: usize = 100;
 fn relay(reply: Result<Reply<StreamBody>, Failure>) -> Box<Relay> {
     match reply.unwrap().body {
         StreamBody::Relay(relay) => relay,
-        StreamBody::Completion(_) => panic!("no cache here"),
+        StreamBody::Completion(_) | StreamBody::Kept(_) => panic!("nothing is remembered here"),
     }
 }
 

@@ -103,7 +103,7 @@ impl Scene {
     async fn open(&self) -> Pin<Box<Relay>> {
         match self.house.ask_stream(streaming()).await.unwrap().body {
             StreamBody::Relay(relay) => Pin::new(relay),
-            StreamBody::Completion(_) => panic!("nothing is remembered yet"),
+            StreamBody::Completion(_) | StreamBody::Kept(_) => panic!("nothing is remembered yet"),
         }
     }
 

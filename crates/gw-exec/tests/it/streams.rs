@@ -36,7 +36,7 @@ fn pair(first: MockProvider, second: MockProvider) -> House {
 fn relay(reply: Result<Reply<StreamBody>, Failure>) -> Pin<Box<Relay>> {
     match reply.unwrap().body {
         StreamBody::Relay(relay) => Pin::new(relay),
-        StreamBody::Completion(_) => panic!("no cache here"),
+        StreamBody::Completion(_) | StreamBody::Kept(_) => panic!("nothing is remembered here"),
     }
 }
 

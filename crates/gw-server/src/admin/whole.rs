@@ -18,6 +18,7 @@ const LEFT_OUT: [(&[&str], &[&str], Left); 14] = [
             "serving",
             "model_version",
             "served_model",
+            "replay_of",
             "error",
         ],
         Left::Null,

@@ -169,6 +169,8 @@ async fn stream(app: &Arc<App>, admitted: Admitted, request: NormalizedRequest) 
             let body = match body {
                 StreamBody::Relay(relay) => StreamEnding::new(operation, stamp, &head.id)
                     .map(|ending| AnswerBody::events(Events::new(relay, ending, Arc::clone(app)))),
+                StreamBody::Kept(kept) => StreamEnding::new(operation, stamp, &head.id)
+                    .map(|ending| AnswerBody::whole(wire::kept_events(&kept, ending))),
                 StreamBody::Completion(completion) => {
                     let stamp = stamp.served(&completion);
                     wire::completion_events(operation, &completion, &stamp, include_usage)

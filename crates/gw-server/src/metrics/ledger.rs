@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gw_types::{
-    AccountingRecord, GatewayError, Ledger, Receipt, RecordQuery, RequestId, SpendDetail, SpendRow,
+    AccountingRecord, GatewayError, KeyNote, Ledger, Receipt, RecordQuery, RequestId, SpendDetail, SpendRow,
     StoredRecord, UtcTime,
 };
 
@@ -55,6 +55,14 @@ impl Ledger for MetricsLedger {
 
     async fn spend_details_since(&self, since: UtcTime) -> Result<Vec<SpendDetail>, GatewayError> {
         self.inner.spend_details_since(since).await
+    }
+
+    fn note_key(&self, note: KeyNote) -> Receipt {
+        self.inner.note_key(note)
+    }
+
+    async fn key_notes_since(&self, since: UtcTime) -> Result<Vec<KeyNote>, GatewayError> {
+        self.inner.key_notes_since(since).await
     }
 
     async fn receipt(&self, id: &RequestId) -> Result<Option<String>, GatewayError> {

@@ -12,7 +12,7 @@ use crate::{StoreError, encode::Batch};
 pub(crate) const VERSION: i64 = 3;
 
 /// The migrations, in order; number 1 stands first.
-const MIGRATIONS: [&str; 3] = [FIRST, SEALED, KEYS];
+const MIGRATIONS: [&str; 4] = [FIRST, SEALED, KEYS, IDEMPOTENCY_KEYS];
 
 /// Records as JSON, with copies of parts of them for queries.
 const FIRST: &str = "
@@ -120,6 +120,20 @@ const KEYS: &str = "
     INSERT INTO key_changes VALUES (1, 0);
 ";
 
+/// Idempotency keys, beside the chain: `state` is 0 for a call that was about to be made, 1 for one that was answered.
+const IDEMPOTENCY_KEYS: &str = "
+    CREATE TABLE idempotency_keys (
+        tenant TEXT NOT NULL,
+        key BLOB NOT NULL,
+        fingerprint BLOB NOT NULL,
+        request TEXT NOT NULL,
+        state INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX idempotency_keys_since ON idempotency_keys (since);
+";
+
 /// Records that one step of the conversion takes.
 const STEP_RECORDS: usize = 512;
 
@@ -144,7 +158,8 @@ pub(super) fn run(path: &Path, connection: &mut Connection, version: i64) -> Res
         transaction.execute(insert, params![number, digest.as_bytes()]).map_err(failed)?;
     }
     transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
-    transaction.commit().map_err(failed)
+    transaction.commit().map_err(failed)?;
+    check(path, connection)
 }
 
 /// Compares what was run with what this program would run.

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{
     journal::{Segment, header},
+    keys::Noting,
     writer::Task,
 };
 use crate::{encode::Batch, places::Places};
@@ -25,6 +26,9 @@ const GATHER_IN_JOURNAL: Duration = Duration::from_millis(100);
 
 /// Tasks of the writer that wait at once; more are refused.
 const TASKS_MAX: usize = 16;
+
+/// Notes of idempotency keys that wait at once; more are refused.
+const NOTES_MAX: usize = 65_536;
 
 /// Records on their way to the writer, at most as many as there are places.
 ///
@@ -60,6 +64,22 @@ struct State {
     hurry: bool,
     closed: bool,
     tasks: Vec<Task>,
+    notes: Vec<Noting>,
+}
+
+/// What the writer has to do.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) buffer: Buffer,
+    pub(super) tasks: Vec<Task>,
+    pub(super) notes: Vec<Noting>,
+}
+
+impl Taken {
+    /// Returns whether there is nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.batch.is_empty() && self.tasks.is_empty() && self.notes.is_empty()
+    }
 }
 
 /// What the writer waits for.
@@ -185,6 +205,18 @@ impl Queue {
         true
     }
 
+    /// Gives the writer a note of an idempotency key, behind those so far; returns whether it will store it.
+    pub(super) fn note(&self, noting: Noting) -> bool {
+        let mut state = self.state.lock();
+        if state.closed || state.notes.len() >= NOTES_MAX {
+            return false;
+        }
+        state.notes.push(noting);
+        state.hurry = true;
+        self.filled.notify_one();
+        true
+    }
+
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
         self.filled.notify_one();
@@ -193,11 +225,15 @@ impl Queue {
 
     // === The writer's side ===
 
-    /// Waits for records or tasks, and takes all there are: the empty buffer is filled from now on, and the full one
-    /// comes back. Both come back empty once the queue is closed and empty.
-    pub(super) fn take(&self, empty: Buffer) -> (Buffer, Vec<Task>) {
+    /// Waits for something to do, and takes all there is: the empty buffer is filled from now on, and the full one comes
+    /// back. Everything comes back empty once the queue is closed and empty.
+    pub(super) fn take(&self, empty: Buffer) -> Taken {
         let mut state = self.state.lock();
-        while state.filling.batch.is_empty() && state.tasks.is_empty() && !state.closed {
+        while state.filling.batch.is_empty()
+            && state.tasks.is_empty()
+            && state.notes.is_empty()
+            && !state.closed
+        {
             state.waiting = Waiting::OneRecord;
             self.filled.wait(&mut state);
         }
@@ -209,7 +245,11 @@ impl Queue {
         }
         state.waiting = Waiting::Nothing;
         state.hurry = false;
-        (std::mem::replace(&mut state.filling, empty), std::mem::take(&mut state.tasks))
+        Taken {
+            buffer: std::mem::replace(&mut state.filling, empty),
+            tasks: std::mem::take(&mut state.tasks),
+            notes: std::mem::take(&mut state.notes),
+        }
     }
 
     /// Takes the buffer that is being filled, for good.
@@ -247,7 +287,7 @@ mod tests {
         assert_eq!(push(Wish::Journal), Pushed::After(2));
         assert!(!queue.take_place());
         // The record waits in memory all the same, and nobody waits for more.
-        let (buffer, _) = queue.take(Buffer::default());
-        assert_eq!(buffer.batch.len(), 2);
+        let taken = queue.take(Buffer::default());
+        assert_eq!(taken.buffer.batch.len(), 2);
     }
 }

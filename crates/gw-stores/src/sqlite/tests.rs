@@ -3,7 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use gw_testkit::sample_record;
-use gw_types::{Ledger, LedgerPlace, Receipt, RecordQuery};
+use gw_types::{
+    KeyNote, KeyState, Ledger, LedgerPlace, Receipt, RecordQuery, RequestId, SealHash, TenantId, UtcTime,
+};
 use rusqlite::Connection;
 
 use super::{Durability, SqliteConfig, SqliteLedger};
@@ -85,8 +87,8 @@ fn refusal(sql: &str) -> String {
 #[test]
 fn refuses_what_it_does_not_know() {
     assert_eq!(
-        refusal("PRAGMA user_version = 3"),
-        "the ledger `FOLDER/gw.db` has version 3, and this gw knows versions up to 2"
+        refusal("PRAGMA user_version = 5"),
+        "the ledger `FOLDER/gw.db` has version 4, and this gw knows versions up to 3"
     );
     assert_eq!(
         refusal("CREATE TABLE songs (title TEXT)"),
@@ -265,4 +267,38 @@ fn a_row_that_was_tampered_with_is_an_error_and_not_quoted() {
     let error = run(ledger.record(&sample_record(1).id)).unwrap_err();
     assert_eq!(error.to_string(), "the ledger holds a row that cannot be read");
     assert!(!format!("{error:?}").contains("canary"));
+}
+
+#[test]
+fn idempotency_keys_survive_and_the_latest_state_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gw.db");
+    let day = 24 * 60 * 60 * 1_000_000;
+    let note = |key: &[u8], state, since| KeyNote {
+        tenant: TenantId::new("wholesale").unwrap(),
+        key: SealHash::of_record(key),
+        fingerprint: SealHash::of_record(b"body"),
+        request: RequestId::from_bits(7),
+        state,
+        since: UtcTime::from_micros(since),
+    };
+    let ledger = open(&path).unwrap();
+    let keep = |note: KeyNote| match ledger.note_key(note) {
+        Receipt::Queued => panic!("it says when it is stored"),
+        Receipt::Pending(stored) => run(stored).unwrap(),
+    };
+    keep(note(b"old", KeyState::Dispatched, 1));
+    for (key, last) in [(b"1", KeyState::Dispatched), (b"2", KeyState::Answered), (b"3", KeyState::Released)]
+    {
+        keep(note(key, KeyState::Dispatched, day + 2));
+        keep(note(key, last, day + 2));
+    }
+    drop(ledger);
+    let again = open(&path).unwrap();
+    let mut found = run(again.key_notes_since(UtcTime::from_micros(0))).unwrap();
+    found.sort_by_key(|note| note.state == KeyState::Answered);
+    // What is older than a day is gone.
+    let expected = [note(b"1", KeyState::Dispatched, day + 2), note(b"2", KeyState::Answered, day + 2)];
+    assert_eq!(found, expected);
+    assert_eq!(run(again.key_notes_since(UtcTime::from_micros(day + 3))).unwrap(), []);
 }

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use super::{
     chain::{Chain, Tip, stored_tip},
     journal::Segment,
-    queue::{Buffer, Queue},
+    keys,
+    queue::{Buffer, Queue, Taken},
 };
 use crate::encode::Batch;
 
@@ -76,11 +77,15 @@ impl Writer {
     /// Runs until the queue is closed and empty; takes turns between the queue's buffer and the spare one.
     pub(super) fn run(mut self, mut spare: Buffer) {
         loop {
-            let (mut buffer, tasks) = self.queue.take(spare);
-            if buffer.batch.is_empty() && tasks.is_empty() {
+            let taken = self.queue.take(spare);
+            let is_over = taken.is_empty();
+            let Taken { mut buffer, tasks, notes } = taken;
+            if is_over {
                 spare = buffer;
                 break;
             }
+            // First: requests wait for these before they call anyone.
+            keys::store(&mut self.connection, notes);
             self.store_all(&buffer.batch);
             if let Some(segment) = buffer.segment.as_mut().filter(|_| !self.lost) {
                 segment.empty();

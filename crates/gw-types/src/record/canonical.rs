@@ -10,7 +10,7 @@ use super::{
     LimiterVerdict, SideCost, is_default,
 };
 use crate::{
-    BoundedText, CacheControl, DeploymentName, ErrorKind, RouteName, Usage,
+    BoundedText, CacheControl, DeploymentName, ErrorKind, RequestId, RouteName, Usage,
     json::{JsonObject, key},
 };
 
@@ -35,6 +35,7 @@ impl AccountingRecord {
             serving,
             model_version,
             served_model,
+            replay_of,
             decision,
             attempts,
             cache,
@@ -70,6 +71,7 @@ impl AccountingRecord {
         to.flag(key!("priced_by_fallback"), *priced_by_fallback);
         optional_name(&mut to, key!("primary"), primary.as_ref().map(DeploymentName::as_str));
         optional_text(&mut to, key!("prompt_version"), prompt_version.as_ref());
+        optional_name(&mut to, key!("replay_of"), replay_of.as_ref().map(RequestId::as_str));
         to.unless_zero_wide(key!("reserved"), reserved.pico());
         optional_name(&mut to, key!("route"), route.as_ref().map(RouteName::as_str));
         optional_text(&mut to, key!("schema_version"), schema_version.as_ref());
