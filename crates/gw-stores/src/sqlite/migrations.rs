@@ -9,7 +9,7 @@ use super::{chain::Chain, rows::column, schema::opening};
 use crate::{StoreError, encode::Batch};
 
 /// The version of the tables: the number of the last migration, kept in the file's `user_version`.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 
 /// The migrations, in order; number 1 stands first.
 const MIGRATIONS: [&str; 4] = [FIRST, SEALED, KEYS, IDEMPOTENCY_KEYS];

@@ -88,7 +88,7 @@ fn refusal(sql: &str) -> String {
 fn refuses_what_it_does_not_know() {
     assert_eq!(
         refusal("PRAGMA user_version = 5"),
-        "the ledger `FOLDER/gw.db` has version 4, and this gw knows versions up to 3"
+        "the ledger `FOLDER/gw.db` has version 5, and this gw knows versions up to 4"
     );
     assert_eq!(
         refusal("CREATE TABLE songs (title TEXT)"),
