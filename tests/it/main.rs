@@ -12,4 +12,5 @@ mod invariants;
 mod sim;
 mod support;
 mod trace;
+mod verified;
 mod wire;

@@ -44,12 +44,6 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), String> {
     }
 }
 
-/// Returns a count in words: the name is a plural, which one thing does not have.
-fn counted(count: usize, what: &str) -> String {
-    let what = if count == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
-    format!("{count} {what}")
-}
-
 /// Reads and checks one file.
 fn read(file: &Path, options: &CheckOptions) -> Result<Checked, String> {
     let checked = Config::load(file, &SystemEnvironment).and_then(Checked::of);

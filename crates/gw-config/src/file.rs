@@ -35,7 +35,7 @@ pub(crate) use self::{
         CredentialsEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry,
         TransportEntry,
     },
-    route::{CacheEntry, RouteEntry, TemperatureEntry},
+    route::{CacheEntry, DecisionEntry, RouteEntry, SemanticEntry, TemperatureEntry},
     scopes::{OrganisationEntry, WholeEntry},
     server::ServerEntry,
     tenant::{QueueEntry, TenantEntry},

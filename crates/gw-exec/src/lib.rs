@@ -24,6 +24,7 @@ mod gateway;
 mod health;
 mod held;
 mod idempotency;
+mod judging;
 mod lanes;
 mod opening;
 mod pinned;
@@ -42,6 +43,7 @@ mod system;
 mod tasks;
 mod timeout;
 
+pub use gw_cache::{CacheUsage, InvalidationScope, JudgeReport, PartitionReport, verify::VerifierReport};
 pub use gw_limits::{
     Accuracy, BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, PoolSnapshot, QuotaSnapshot, QuotaWindow,
     Scope, ScopeSnapshot, TenantSnapshot, Window, Zone,
@@ -51,6 +53,7 @@ pub use self::{
     estimate::{input_at_least, input_estimate},
     gateway::{Admitted, Gateway},
     health::{BreakerSnapshot, BreakerState},
+    judging::JudgeCodec,
     policy::{
         DeploymentPolicy, KeyScope, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy,
         TokenFacts,
@@ -58,7 +61,7 @@ pub use self::{
     relay::{Relay, RelayItem},
     reply::{Body, Failure, KeptEvents, Reply, ReplyHead, StreamBody},
     shared_limits::{LossPolicy, SharedConfig, SharedSnapshot},
-    snapshot::{DeploymentSnapshot, GatewaySnapshot},
+    snapshot::{CacheReport, CacheScopeUsage, DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,
     system::{SystemClock, SystemIds, SystemRandom},
 };

@@ -1,8 +1,11 @@
 //! What outlives a reload: limits, caches, budgets, the ledger and the seams.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize},
+};
 
-use gw_cache::{ExactCache, SemanticCache, flight::FlightConfig};
+use gw_cache::{Decisions, ExactCache, SemanticCache, SemanticConfig, flight::FlightConfig};
 use gw_limits::{Estimator, Limits};
 use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
@@ -11,6 +14,7 @@ use crate::{
     budget::RetryBudgets,
     health::Breakers,
     idempotency::KeyTable,
+    judging::JudgeCodec,
     lanes::Lanes,
     shared_limits::{SharedConfig, SharedStore},
     sharing::SharedCalls,
@@ -38,6 +42,8 @@ pub struct StateConfig {
     pub ids: Arc<dyn IdSource>,
     /// Who reads neutral parts of which operation's answers.
     pub codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
+    /// Who writes and reads the questions to a judge; `None`: nobody judges.
+    pub judge: Option<Arc<dyn JudgeCodec>>,
 }
 
 /// What outlives a reload; keyed by tenant, key or deployment name.
@@ -62,6 +68,11 @@ pub(crate) struct State {
     pub(crate) keys: KeyTable,
     /// Set when the gateway ends what is still in flight.
     pub(crate) ends: AtomicBool,
+    /// What was decided about similar requests.
+    pub(crate) decisions: Decisions,
+    pub(crate) judge: Option<Arc<dyn JudgeCodec>>,
+    /// Judgements under way.
+    pub(crate) judging: AtomicUsize,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
 
@@ -85,6 +96,9 @@ impl State {
             tasks: Tasks::default(),
             keys: KeyTable::default(),
             ends: AtomicBool::new(false),
+            decisions: Decisions::new(SemanticConfig::default().partitions_max),
+            judge: config.judge,
+            judging: AtomicUsize::new(0),
             codecs: config.codecs,
         }
     }
