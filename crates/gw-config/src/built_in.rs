@@ -126,7 +126,7 @@ fn state_folder(environment: &dyn Environment) -> Option<PathBuf> {
 }
 
 /// Returns a TOML string with the text.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for character in text.chars() {
         match character {

@@ -43,8 +43,10 @@ mod check;
 mod composition;
 mod config;
 mod diagnostics;
+mod endpoint;
 mod environment;
 mod file;
+mod generation;
 mod judge;
 mod keys;
 mod mask;
@@ -77,7 +79,9 @@ pub use self::{
     composition::{Composition, DeploymentStatus, Seams},
     config::Config,
     diagnostics::{Diagnostic, Diagnostics, Severity},
+    endpoint::{BatchLimits, Endpoint},
     environment::{Environment, FixedEnvironment, SystemEnvironment},
+    generation::{GenerationForm, GenerationSpec, InvalidGeneration, Sampling, read_generation},
     keys::{NewKey, NoEntropy},
     record::{LedgerSource, NewCheckpointKey},
     reload::{Compiled, Fingerprint, Reloaded, Reloader, Watch},

@@ -21,7 +21,7 @@ use crate::{
     pinned::Pinned,
     policy::QueuePolicy,
     progress::{Progress, Spans, micros},
-    reply::{Failure, ReplyHead},
+    reply::{Failure, ReplyHead, Settled},
     shared_limits,
     sharing::Call,
     state::State,
@@ -57,6 +57,10 @@ pub(crate) struct Flight {
     /// Output that the tenant's place in the queue was charged for.
     charged_output: u64,
     sunk: Sunk,
+    /// Whether an output bound is sent though nothing else asks for one.
+    pub(crate) must_bound: bool,
+    /// What settling came to.
+    settled: Settled,
     open: Option<Open>,
 }
 
@@ -133,6 +137,8 @@ impl Flight {
             unknown: false,
             charged_output: 0,
             sunk: Sunk::default(),
+            must_bound: false,
+            settled: Settled::default(),
             open: Some(Open { record: Box::new(record), place }),
         }
     }
@@ -326,6 +332,7 @@ impl Flight {
             deployment: record.serving.clone(),
             replay_of: record.replay_of.clone(),
             attempts: u32::try_from(record.attempts.len()).unwrap_or(u32::MAX),
+            attempt_errors: record.attempts.iter().filter_map(|attempt| attempt.error).collect(),
             cache: record.cache,
             cost: Money::ZERO,
             latency,
@@ -333,6 +340,7 @@ impl Flight {
             outcome,
             requests: None,
             tokens: None,
+            settled: Settled::default(),
         }
     }
 
@@ -370,6 +378,11 @@ impl Flight {
             as_side_cost(record, purpose);
         }
         record.latency = self.spans.split(self.arrived, now);
+        self.settled = Settled {
+            usage: self.sunk.dispatched.then_some(record.usage),
+            cost: record.cost.saturating_add(self.sunk.money),
+            queue: Duration::from_micros(record.latency.queue_us),
+        };
         self.held.slot = None;
         open.place.append(open.record)
     }
@@ -500,6 +513,7 @@ impl ReplyHead {
     /// Brings in what settling has changed: the rates of those whom the request concerns, after it.
     pub(crate) fn refresh(&mut self, flight: &Flight) {
         (self.requests, self.tokens) = flight.subject.rates(flight.now());
+        self.settled = flight.settled;
     }
 }
 

@@ -6,8 +6,8 @@ use arc_swap::ArcSwap;
 use gw_cache::InvalidationScope;
 use gw_limits::{Limits, ScopeSnapshot, SubjectIds, TenantSnapshot};
 use gw_types::{
-    Clock, DeploymentName, ErrorKind, GatewayError, KeyIdentity, KeyNote, LedgerPlace, ModelName,
-    NormalizedRequest, Outcome, RequestId, TenantId, UtcTime,
+    Clock, DeploymentName, DialectCodec, ErrorKind, GatewayError, KeyIdentity, KeyNote, LedgerPlace,
+    ModelName, NormalizedRequest, Operation, Outcome, RequestId, TenantId, UtcTime,
 };
 
 use crate::{
@@ -49,6 +49,11 @@ impl Admitted {
     /// Returns whether the request's metadata must be read: whether the policy that it began with goes by it.
     pub fn reads_metadata(&self) -> bool {
         self.flight.policy.reads_metadata()
+    }
+
+    /// Has an output bound sent, though no budget and no limit asks for one: somebody counts on what the call can cost.
+    pub(crate) fn bound_output(&mut self) {
+        self.flight.must_bound = true;
     }
 
     /// Ends the request with a refusal, which its record names.
@@ -135,6 +140,18 @@ impl Gateway {
     /// Returns how many calls are in flight at a deployment.
     pub fn deployment_in_use(&self, deployment: &DeploymentName) -> u32 {
         self.state.limits.deployment(deployment).map_or(0, |slots| slots.in_use())
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    pub(crate) fn pinned(&self) -> Arc<Pinned> {
+        self.policy.load_full()
+    }
+
+    pub(crate) fn codec(&self, operation: Operation) -> Option<&Arc<dyn DialectCodec>> {
+        self.state.codec(operation)
     }
 
     /// Step 0: lets a caller in. The place in the ledger is taken here, so that no record can be lost for want of room.

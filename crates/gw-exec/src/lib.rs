@@ -17,6 +17,7 @@
 mod admission;
 mod attempts;
 mod backoff;
+mod batch;
 mod budget;
 mod estimate;
 mod flight;
@@ -50,6 +51,10 @@ pub use gw_limits::{
 };
 
 pub use self::{
+    batch::{
+        BATCH_WORKERS_MAX, Batch, BatchConfig, GenerationRequest, GenerationResult, GenerationStatus, Ids,
+        ModelIdentity, OnFailure, Order, SeenIds, Stop,
+    },
     estimate::{input_at_least, input_estimate},
     gateway::{Admitted, Gateway},
     health::{BreakerSnapshot, BreakerState},
@@ -59,7 +64,7 @@ pub use self::{
         TokenFacts,
     },
     relay::{Relay, RelayItem},
-    reply::{Body, Failure, KeptEvents, Reply, ReplyHead, StreamBody},
+    reply::{Body, Failure, KeptEvents, Reply, ReplyHead, Settled, StreamBody},
     shared_limits::{LossPolicy, SharedConfig, SharedSnapshot},
     snapshot::{CacheReport, CacheScopeUsage, DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,

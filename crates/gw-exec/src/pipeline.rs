@@ -321,7 +321,7 @@ fn read_request(flight: &mut Flight, request: &NormalizedRequest) -> Result<Effe
     {
         return Err(unknown_model());
     }
-    let limited = budgeted || has_token_limit;
+    let limited = budgeted || has_token_limit || flight.must_bound;
     Ok(Effective { classification, residency, routes: scope.routes, limited, budgeted })
 }
 

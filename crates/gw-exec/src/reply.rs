@@ -5,9 +5,11 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use gw_limits::BucketSnapshot;
 use gw_types::{
-    BoundedText, CacheState, Completion, DeploymentName, GatewayError, Money, Outcome, RequestId, RouteName,
-    TokenCount, UtcTime,
+    BoundedText, CacheState, Completion, DeploymentName, ErrorKind, GatewayError, Money, Outcome, RequestId,
+    RouteName, TokenCount, Usage, UtcTime,
 };
+
+use smallvec::SmallVec;
 
 use crate::Relay;
 
@@ -28,6 +30,8 @@ pub struct ReplyHead {
     pub replay_of: Option<RequestId>,
     /// Provider calls made for this request.
     pub attempts: u32,
+    /// How those of them that failed did, in order.
+    pub attempt_errors: SmallVec<[ErrorKind; 2]>,
     /// What the cache did.
     pub cache: CacheState,
     /// What this call cost; for a stream, what is known when it begins (the record has the rest).
@@ -42,6 +46,19 @@ pub struct ReplyHead {
     pub requests: Option<BucketSnapshot>,
     /// The tenant's token rate after this request; `None`: not limited.
     pub tokens: Option<BucketSnapshot>,
+    /// What settling came to; for a stream that has only begun: nothing yet.
+    pub settled: Settled,
+}
+
+/// What a request came to once everything that it held was settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settled {
+    /// What was used; `None`: nothing was called.
+    pub usage: Option<Usage>,
+    /// What it cost, calls without a known result included.
+    pub cost: Money,
+    /// Waiting for slots, for tokens in flight, for the pace.
+    pub queue: Duration,
 }
 
 /// An answer and its evidence.

@@ -164,6 +164,8 @@ mod tests {
             deployment: Some(DeploymentName::new("ptu").unwrap()),
             replay_of: None,
             attempts: 2,
+            attempt_errors: Default::default(),
+            settled: Default::default(),
             cache: CacheState::Miss,
             cost: Money::from_pico(1_000_001),
             latency: Duration::from_micros(12_999),

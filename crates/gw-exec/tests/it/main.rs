@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod attempts;
+mod batch;
 mod books;
 mod cases;
 mod figures;

@@ -105,7 +105,7 @@ impl Ledger for Records {
 
 /// A gateway and what can be seen of it from outside.
 pub(crate) struct House {
-    pub(crate) gateway: Gateway,
+    pub(crate) gateway: Arc<Gateway>,
     ledger: Arc<Records>,
 }
 
@@ -203,7 +203,7 @@ impl Plan {
             max_deadline: Duration::from_secs(600),
         })
         .unwrap();
-        House { gateway: Gateway::new(state, policy), ledger }
+        House { gateway: Arc::new(Gateway::new(state, policy)), ledger }
     }
 }
 
