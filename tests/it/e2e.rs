@@ -18,6 +18,7 @@ mod network;
 mod reload;
 mod replay;
 mod routing;
+mod schema;
 mod shared;
 mod tenants;
 mod without_a_file;

@@ -4,6 +4,7 @@
 //! are skipped, and its messages quote the document. This reader has one loop for skipping (no recursion), faults with
 //! fixed text and an offset, and agrees with `serde_json` on what is JSON (a property test compares them).
 
+mod place;
 mod scan;
 mod text;
 mod tree;
@@ -15,6 +16,7 @@ mod tests;
 use std::ops::Range;
 
 pub(crate) use self::{
+    place::value_at,
     text::Text,
     tree::{Node, Value},
     write::Writer,

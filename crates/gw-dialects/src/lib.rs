@@ -14,6 +14,8 @@
 //! ```
 
 mod edit;
+mod event_reader;
+mod failure;
 mod json;
 mod members;
 mod relay;

@@ -8,7 +8,7 @@
 pub(crate) mod answer;
 mod chunk;
 pub(crate) mod classify;
-mod codec;
+pub(crate) mod codec;
 pub(crate) mod completion;
 pub(crate) mod content;
 pub(crate) mod decode;

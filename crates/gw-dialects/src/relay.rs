@@ -3,9 +3,93 @@
 use std::{collections::VecDeque, ops::Range};
 
 use bytes::Bytes;
-use gw_types::{FrameFacts, StreamItem};
+use gw_types::{FrameFacts, GatewayError, StreamItem};
 
-use crate::{edit::Edits, sse};
+use crate::{edit::Edits, failure::interrupted, sse};
+
+/// What one format reads of a stream while it is relayed.
+pub(crate) trait Reading {
+    /// Reads one event and puts into the item what the caller gets of it; returns whether it was the last.
+    fn event(
+        &mut self,
+        event: &sse::Event<'_>,
+        item: &mut Item,
+        sink: &mut VecDeque<StreamItem>,
+    ) -> Result<bool, GatewayError>;
+
+    /// Returns whether the data of an event without its blank line is whole. A cut one is no JSON, and then the
+    /// interruption is what counts.
+    fn is_whole(&self, data: &[u8]) -> bool;
+
+    /// Says what the end of the body means, where no event was the last.
+    fn body_ended(&self) -> Result<(), GatewayError> {
+        Err(interrupted())
+    }
+}
+
+/// Relays one streamed answer, chunk by chunk: what the decoders of all formats do alike.
+#[derive(Debug, Default)]
+pub(crate) struct Relay<R> {
+    events: sse::Decoder,
+    reading: R,
+    ended: bool,
+}
+
+impl<R: Reading> Relay<R> {
+    pub(crate) fn new(reading: R) -> Self {
+        Self { events: sse::Decoder::new(), reading, ended: false }
+    }
+
+    /// Adds the next bytes of the body; appends what they bring to `sink`.
+    pub(crate) fn push(&mut self, chunk: Bytes, sink: &mut VecDeque<StreamItem>) {
+        if self.ended {
+            return;
+        }
+        self.events.push(chunk.clone());
+        let mut item = Item::new(chunk);
+        while let Some(event) = self.events.next_event() {
+            let step = match event {
+                Ok(event) => self.reading.event(&event, &mut item, sink),
+                Err(too_long) => Err(too_long.into()),
+            };
+            match step {
+                Ok(false) => continue,
+                Ok(true) => item.facts.terminal = true,
+                Err(error) => item.facts.error = Some(error),
+            }
+            self.ended = true;
+            break;
+        }
+        item.flush(sink);
+    }
+
+    /// Says that the body has ended; returns the last item. A last event that lacks its blank line still counts.
+    ///
+    /// # Errors
+    /// `StreamInterrupted`, if the answer is not complete, or what an unfinished last event says is wrong. Where that event
+    /// brought anything else, the item carries it, and the error in its facts instead.
+    pub(crate) fn end(&mut self) -> Result<StreamItem, GatewayError> {
+        if std::mem::replace(&mut self.ended, true) {
+            return Ok(StreamItem::default());
+        }
+        let mut item = Item::new(Bytes::new());
+        let mut sink = VecDeque::new();
+        let step = match self.events.finish() {
+            Some(event) if self.reading.is_whole(event.data) => {
+                self.reading.event(&event, &mut item, &mut sink)
+            }
+            Some(_) | None => Ok(false),
+        };
+        let step = step.and_then(|last| if last { Ok(()) } else { self.reading.body_ended() });
+        match step {
+            Ok(()) => item.facts.terminal = true,
+            Err(error) if item.is_empty() => return Err(error),
+            Err(error) => item.facts.error = Some(error),
+        }
+        item.flush(&mut sink);
+        Ok(sink.pop_back().unwrap_or_default())
+    }
+}
 
 /// The item that is being put together: a run of the chunk as it came, or events framed anew.
 pub(crate) struct Item {

@@ -16,7 +16,7 @@ use crate::{
     opening::{Opened, open_stream},
     pinned::TargetState,
     policy::{RoutePolicy, Target},
-    shared_limits,
+    schema, shared_limits,
     station::{self, Unavailable, Wanted},
     timeout::attempt_timeout,
 };
@@ -200,6 +200,7 @@ impl Attempts<'_> {
             model: target.deployment.model.clone(),
             error: None,
             status: None,
+            unclassified: false,
             start_us: flight.since_arrival_us(began),
             duration_us: 0,
             upstream_request_id: None,
@@ -229,8 +230,9 @@ impl Attempts<'_> {
         match (answer, stream) {
             (Answer::Complete(answer), false) => {
                 flight.spans.first_byte = Some(flight.now());
-                self.take_answer(flight, &answer);
-                Ok(Served::Complete(answer))
+                let kept = schema::judge_answer(flight, self.request, &answer.raw);
+                self.take_answer(flight, &answer, kept.as_ref().err());
+                kept.map(|()| Served::Complete(answer))
             }
             (Answer::Stream(answer), true) => {
                 if let (Some(id), Some(attempt)) =
@@ -249,8 +251,9 @@ impl Attempts<'_> {
         }
     }
 
-    /// Notes what the answer says about itself, estimating the usage that it does not report.
-    fn take_answer(&self, flight: &mut Flight, answer: &CompleteAnswer) {
+    /// Notes what the answer says about itself, estimating the usage that it does not report. An answer that is refused
+    /// has been paid for all the same.
+    fn take_answer(&self, flight: &mut Flight, answer: &CompleteAnswer, refused: Option<&GatewayError>) {
         let now = flight.now();
         flight.answered(answer.facts.usage, answer.facts.content_bytes);
         let record = flight.record();
@@ -258,7 +261,9 @@ impl Attempts<'_> {
         if let Some(attempt) = record.attempts.last_mut() {
             attempt.upstream_request_id.clone_from(&answer.upstream_request_id);
         }
-        flight.finish_attempt(None, now);
+        if refused.is_none() {
+            flight.finish_attempt(None, now);
+        }
     }
 
     fn timeout(&self, flight: &Flight, position: usize, target: &Target, now: MonoTime) -> Duration {

@@ -22,6 +22,7 @@ use crate::{
     policy::QueuePolicy,
     progress::{Progress, Spans, micros},
     reply::{Failure, ReplyHead, Settled},
+    schema::Check,
     shared_limits,
     sharing::Call,
     state::State,
@@ -48,6 +49,8 @@ pub(crate) struct Flight {
     pub(crate) progress: Progress,
     pub(crate) spans: Spans,
     pub(crate) expected: Expected,
+    /// What checks the answer by the schema that the request carries.
+    pub(crate) check: Option<Check>,
     /// The bound of each answer that is sent, where a budget or a token limit applies.
     pub(crate) output_bound: Option<TokenCount>,
     /// What its idempotency key keeps of the answer.
@@ -132,6 +135,7 @@ impl Flight {
             progress: Progress::Idle,
             spans: Spans::default(),
             expected: Expected::default(),
+            check: None,
             output_bound: None,
             kept: None,
             unknown: false,
@@ -280,6 +284,7 @@ impl Flight {
             attempt.duration_us = micros(now.saturating_since(began));
             attempt.error = error.map(GatewayError::kind);
             attempt.status = error.and_then(GatewayError::status);
+            attempt.unclassified = error.is_some_and(GatewayError::is_unclassified);
             if let Some(id) = error.and_then(GatewayError::upstream_request_id) {
                 attempt.upstream_request_id = Some(BoundedText::new(id));
             }

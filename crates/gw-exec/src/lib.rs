@@ -35,6 +35,7 @@ mod progress;
 mod relay;
 mod remember;
 mod reply;
+mod schema;
 mod shared_limits;
 mod sharing;
 mod snapshot;

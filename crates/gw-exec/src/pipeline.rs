@@ -25,7 +25,7 @@ use crate::{
     policy::{TenantPolicy, TokenFacts},
     remember::{CacheWrite, Lookup, Place, Remembered, look_up},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
-    shared_limits,
+    schema, shared_limits,
 };
 
 /// The beginning of a body that a conversation is recognised by, in bytes.
@@ -197,6 +197,7 @@ impl Outgoing {
         let policy = Arc::clone(&flight.policy);
         let (route_name, route) = policy.route(selection.route.unwrap_or_default());
         let primary = &policy.target(selection.chain[0]).deployment;
+        schema::prepare(flight, request);
         // 7. Everything that the call may take is reserved before it is made.
         let counts_tokens = |index: &usize| policy.target_state(*index).counts_tokens;
         let attempts = Attempts {

@@ -16,6 +16,7 @@ use crate::{
     idempotency::KeyTable,
     judging::JudgeCodec,
     lanes::Lanes,
+    schema::Schemas,
     shared_limits::{SharedConfig, SharedStore},
     sharing::SharedCalls,
     tasks::Tasks,
@@ -62,6 +63,7 @@ pub(crate) struct State {
     pub(crate) lanes: Lanes,
     pub(crate) estimator: Estimator,
     pub(crate) strategies: StrategyState,
+    pub(crate) schemas: Schemas,
     /// Calls that equal requests share.
     pub(crate) shared: SharedCalls,
     pub(crate) tasks: Tasks,
@@ -92,6 +94,7 @@ impl State {
             lanes: Lanes::default(),
             estimator: Estimator::new(),
             strategies: StrategyState::default(),
+            schemas: Schemas::default(),
             shared: SharedCalls::new(FlightConfig::default()),
             tasks: Tasks::default(),
             keys: KeyTable::default(),

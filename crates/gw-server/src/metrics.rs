@@ -44,6 +44,7 @@ pub struct Metrics {
     names: RwLock<Names>,
     requests: Family<RequestLabels, Counter>,
     attempts: Family<AttemptLabels, Counter>,
+    unclassified: Family<DeploymentLabels, Counter>,
     caches: [Counter; CACHE_STATES.len()],
     refusals: Family<ReasonLabels, Counter>,
     latency: Latency,
@@ -66,6 +67,11 @@ struct RequestLabels {
 struct AttemptLabels {
     deployment: Label,
     error: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DeploymentLabels {
+    deployment: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -127,6 +133,7 @@ impl Metrics {
             names: RwLock::default(),
             requests: Family::default(),
             attempts: Family::default(),
+            unclassified: Family::default(),
             caches: CACHE_STATES
                 .map(|state| cache.get_or_create_owned(&CacheLabels { state: state.as_str() })),
             refusals: Family::default(),
@@ -152,6 +159,11 @@ impl Metrics {
             "attempts",
             "Provider calls; error is none where they worked",
             self.attempts.clone(),
+        );
+        registry.register(
+            "unclassified_errors",
+            "Provider errors of a shape that the gateway does not know",
+            self.unclassified.clone(),
         );
         registry.register("cache", "Requests by what the cache did", cache);
         registry.register("refusals", "Requests turned away at the door, by reason", self.refusals.clone());
@@ -202,6 +214,9 @@ impl Metrics {
         for attempt in &record.attempts {
             let error = attempt.error.map_or("none", gw_types::ErrorKind::as_str);
             let deployment = names.deployment(&attempt.deployment);
+            if attempt.unclassified {
+                self.unclassified.get_or_create(&DeploymentLabels { deployment: deployment.clone() }).inc();
+            }
             self.attempts.get_or_create(&AttemptLabels { deployment, error }).inc();
         }
         if let Some(counter) = CACHE_STATES.iter().position(|state| *state == record.cache) {

@@ -54,6 +54,7 @@ pub fn sample_record(number: u32) -> AccountingRecord {
             cost: Money::from_pico(3),
         }],
         loss: vec![text("logit_bias")],
+        answer_schema: Some(gw_types::AnswerSchema::Kept),
         outcome: Outcome::Capped,
         error: Some(ErrorKind::StreamInterrupted),
         latency: LatencySplit {
@@ -120,6 +121,7 @@ fn sample_attempts() -> Vec<AttemptRecord> {
         model: name(ModelName::new("gpt-4.1")),
         error: Some(ErrorKind::ProviderRateLimited),
         status: Some(429),
+        unclassified: false,
         start_us: 100,
         duration_us: 5_000,
         upstream_request_id: Some(BoundedText::new("req-1")),
@@ -128,6 +130,7 @@ fn sample_attempts() -> Vec<AttemptRecord> {
         deployment: name(DeploymentName::new("eu")),
         error: None,
         status: None,
+        unclassified: false,
         start_us: 5_200,
         duration_us: 890_000,
         ..failed.clone()

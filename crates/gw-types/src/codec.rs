@@ -109,6 +109,12 @@ pub trait DialectCodec: Send + Sync + std::fmt::Debug {
 
     /// Returns what a semantic cache compares, where the request has a last user turn of plain text.
     fn question(&self, request: &NormalizedRequest) -> Option<Question>;
+
+    /// Returns the JSON schema that the request demands of the answer's text, as it stands in the body. A format that
+    /// knows no such demand has none.
+    fn answer_schema(&self, _request: &NormalizedRequest) -> Option<Bytes> {
+        None
+    }
 }
 
 /// Collects a streamed answer, item by item.

@@ -66,8 +66,8 @@ pub use self::{
     price::{Cost, MissingPrice, Price, PriceTier, Pricing, TierScope},
     random::{IdSource, Random, SeededRandom, SequentialIds},
     record::{
-        AccountingRecord, AttemptRecord, CacheState, DecisionRecord, ExclusionRecord, FactsRecord,
-        LatencySplit, LimiterVerdict, SideCost,
+        AccountingRecord, AnswerSchema, AttemptRecord, CacheState, DecisionRecord, ExclusionRecord,
+        FactsRecord, LatencySplit, LimiterVerdict, SideCost,
     },
     redacted::Secret,
     request::{

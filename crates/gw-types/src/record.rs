@@ -84,6 +84,9 @@ pub struct AccountingRecord {
     /// Fields that a translation dropped or approximated, in the caller's format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<BoundedText>,
+    /// Whether the answer keeps to the JSON schema that the request carried; absent: it carried none, or nobody checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_schema: Option<AnswerSchema>,
     /// How the request ended.
     #[serde(with = "by_name")]
     pub outcome: Outcome,
@@ -232,6 +235,9 @@ pub struct AttemptRecord {
     /// The provider's HTTP status, where it was an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
+    /// Whether the provider's error has a shape that gw does not know, so that its kind is a guess by its status.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unclassified: bool,
     /// When it began, in microseconds from the request's arrival.
     pub start_us: u64,
     /// How long it took, in microseconds; a stream's runs to its end.
@@ -275,6 +281,29 @@ impl CacheState {
         match self {
             Self::Bypass | Self::Miss => false,
             Self::Exact | Self::Semantic | Self::Coalesced => true,
+        }
+    }
+}
+
+/// Whether an answer keeps to the JSON schema that its request carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerSchema {
+    /// Every finished text of the answer keeps to it.
+    Kept,
+    /// A finished text of the answer does not.
+    Broken,
+    /// Nobody could say: no text was finished, or the schema cannot be checked.
+    Unchecked,
+}
+
+impl AnswerSchema {
+    /// Returns the name, as records carry it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Broken => "broken",
+            Self::Unchecked => "unchecked",
         }
     }
 }

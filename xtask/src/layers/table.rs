@@ -149,10 +149,12 @@ pub(crate) const TABLE: &[Row] = &[
         names: &["gw-errors", "gw-types", "gw-routing", "gw-limits", "gw-cache"],
         outside: &[
             "arc-swap", "async-trait", "bytes", "foldhash", "futures-core", "futures-util", "getrandom",
-            "hashbrown", "jiff", "parking_lot", "serde", "serde_json", "smallvec", "thiserror", "tracing",
+            "hashbrown", "jiff", "jsonschema", "parking_lot", "serde", "serde_json", "smallvec", "thiserror",
+            "tracing",
         ],
         limited: &[("tokio", &["rt", "sync", "time", "macros"])],
-        why: "puts the stages in order and spends the deadline; it meets providers only through the adapter seam",
+        why: "puts the stages in order and spends the deadline; it meets providers only through the adapter seam; its feature \
+              `schema` checks answers (`jsonschema`)",
         ..NOTHING
     },
     Row {

@@ -8,6 +8,7 @@ use gw_types::{
 use super::{StreamReader, StreamWriter, read_message, write_message};
 use crate::{
     collect,
+    json::value_at,
     neutral::{AnswerStamp, Event, Message},
     openai::question,
     responses::{
@@ -34,6 +35,11 @@ impl DialectCodec for MessagesCodec {
 
     fn question(&self, request: &NormalizedRequest) -> Option<Question> {
         question::read(&request.body)
+    }
+
+    fn answer_schema(&self, request: &NormalizedRequest) -> Option<Bytes> {
+        value_at(&request.body, &["output_config", "format", "schema"])
+            .or_else(|| value_at(&request.body, &["output_format", "schema"]))
     }
 }
 

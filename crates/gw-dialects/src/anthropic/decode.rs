@@ -1,10 +1,10 @@
 //! Reads of a whole answer what the pipeline acts on.
 
 use bytes::Bytes;
-use gw_types::{AnswerFacts, BoundedText, ErrorKind, GatewayError};
+use gw_types::{AnswerFacts, BoundedText, GatewayError};
 
 use super::{classify, finish, usage::WireUsage};
-use crate::json::Node;
+use crate::{failure::malformed, json::Node};
 
 /// Reads the facts of a 2xx answer's body.
 ///
@@ -66,10 +66,6 @@ pub fn read_token_count(raw: &Bytes) -> Result<u64, GatewayError> {
 /// Returns the answer to a request to count tokens.
 pub fn token_count_body(count: u64) -> Bytes {
     Bytes::from(format!(r#"{{"input_tokens":{count}}}"#))
-}
-
-fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }
 
 #[cfg(test)]

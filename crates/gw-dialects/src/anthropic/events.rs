@@ -4,10 +4,12 @@
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{ErrorKind, FinishReason, GatewayError, Usage};
+use gw_types::{FinishReason, GatewayError, Usage};
 
 use super::{answer, classify, finish, prompt::citation, usage::WireUsage};
 use crate::{
+    event_reader::EventReader,
+    failure::malformed,
     json::Node,
     neutral::{ANSWER_TOOL, At, BlockKind, Content, Event, Origin, Signature, derived_finish},
     sse,
@@ -53,57 +55,9 @@ struct Block {
     is_bare: bool,
 }
 
-impl StreamReader {
-    /// Returns a reader at the start of a stream.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the next bytes of the body; appends what they bring. After `End` or `Error` nothing follows.
-    pub fn push(&mut self, chunk: Bytes, events: &mut Vec<Event>) {
-        if self.ended {
-            return;
-        }
-        let mut decoder = std::mem::take(&mut self.sse);
-        decoder.push(chunk);
-        while !self.ended
-            && let Some(event) = decoder.next_event()
-        {
-            let step = match event {
-                Ok(event) => self.event(&event, events),
-                Err(sse::EventTooLong) => {
-                    Err(malformed("the provider's stream holds an event longer than 8 MiB"))
-                }
-            };
-            if let Err(error) = step {
-                self.fail(error, events);
-            }
-        }
-        self.sse = decoder;
-    }
-
-    /// Says that the body has ended; appends the last events, `End` or `Error` at the end of them.
-    pub fn end(&mut self, events: &mut Vec<Event>) {
-        if self.ended {
-            return;
-        }
-        let mut decoder = std::mem::take(&mut self.sse);
-        // A last event that lacks its blank line still counts; a cut one is no JSON, and the interruption is what counts.
-        if let Some(event) = decoder.finish()
-            && std::str::from_utf8(event.data).is_ok_and(|text| Node::read(text).is_ok())
-            && let Err(error) = self.event(&event, events)
-        {
-            self.fail(error, events);
-        }
-        if !self.ended {
-            let message = "the provider's stream ended before the answer was complete";
-            self.fail(GatewayError::new(ErrorKind::StreamInterrupted, message), events);
-        }
-    }
-
-    fn fail(&mut self, error: GatewayError, events: &mut Vec<Event>) {
-        self.ended = true;
-        events.push(Event::Error(error));
+impl EventReader for StreamReader {
+    fn body(&mut self) -> (&mut sse::Decoder, &mut bool) {
+        (&mut self.sse, &mut self.ended)
     }
 
     fn event(&mut self, event: &sse::Event<'_>, events: &mut Vec<Event>) -> Result<(), GatewayError> {
@@ -142,6 +96,23 @@ impl StreamReader {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl StreamReader {
+    /// Returns a reader at the start of a stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next bytes of the body; appends what they bring. After `End` or `Error` nothing follows.
+    pub fn push(&mut self, chunk: Bytes, events: &mut Vec<Event>) {
+        self.push_body(chunk, events);
+    }
+
+    /// Says that the body has ended; appends the last events, `End` or `Error` at the end of them.
+    pub fn end(&mut self, events: &mut Vec<Event>) {
+        self.end_body(events);
     }
 
     fn report(&mut self, node: Option<&Node<'_>>, events: &mut Vec<Event>) {
@@ -282,8 +253,4 @@ impl Block {
 
 fn at(place: usize) -> At {
     At { choice: 0, block: u32::try_from(place).unwrap_or(u32::MAX) }
-}
-
-fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

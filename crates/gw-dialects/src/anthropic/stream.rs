@@ -6,13 +6,14 @@ mod tests;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use gw_types::{BoundedText, ErrorKind, FrameFacts, GatewayError, StreamItem};
+use gw_types::{BoundedText, FrameFacts, GatewayError, StreamItem};
 
 use super::{classify, finish, usage::WireUsage};
 use crate::{
     edit::Edits,
+    failure::malformed,
     json::{Node, Reader, Text, Value},
-    relay::Item,
+    relay::{self, Item, Relay},
     sse,
 };
 
@@ -36,9 +37,7 @@ use crate::{
 /// ```
 #[derive(Debug, Default)]
 pub struct StreamDecoder {
-    events: sse::Decoder,
-    reading: Reading,
-    ended: bool,
+    relay: Relay<Reading>,
 }
 
 impl StreamDecoder {
@@ -52,23 +51,7 @@ impl StreamDecoder {
     /// Usually one item, or none; more where an event in between was framed anew. After an item that is terminal or carries
     /// an error nothing follows, and further bytes are ignored.
     pub fn push(&mut self, chunk: Bytes, sink: &mut VecDeque<StreamItem>) {
-        if self.ended {
-            return;
-        }
-        self.events.push(chunk.clone());
-        let mut item = Item::new(chunk);
-        while let Some(event) = self.events.next_event() {
-            let step = match event {
-                Ok(event) => self.reading.event(&event, &mut item, sink),
-                Err(sse::EventTooLong) => {
-                    Err(malformed("the provider's stream holds an event longer than 8 MiB"))
-                }
-            };
-            if self.ended_by(step, &mut item) {
-                break;
-            }
-        }
-        item.flush(sink);
+        self.relay.push(chunk, sink);
     }
 
     /// Says that the body has ended; returns the last item.
@@ -79,43 +62,7 @@ impl StreamDecoder {
     /// `StreamInterrupted`, if the answer is not complete, or what an unfinished last event says is wrong. Where that event
     /// brought anything else, the item carries it, and the error in its facts instead.
     pub fn end(&mut self) -> Result<StreamItem, GatewayError> {
-        if self.ended {
-            return Ok(StreamItem::default());
-        }
-        let mut item = Item::new(Bytes::new());
-        let mut sink = VecDeque::new();
-        let step = match self.events.finish() {
-            // A cut event is no JSON: it is the interruption that counts then.
-            Some(event) if is_whole(event.data) => self.reading.event(&event, &mut item, &mut sink),
-            Some(_) | None => Ok(false),
-        };
-        let step = match step {
-            Ok(true) => Ok(true),
-            Ok(false) => {
-                let message = "the provider's stream ended before the answer was complete";
-                Err(GatewayError::new(ErrorKind::StreamInterrupted, message))
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = &step
-            && item.is_empty()
-        {
-            self.ended = true;
-            return Err(error.clone());
-        }
-        self.ended_by(step, &mut item);
-        item.flush(&mut sink);
-        Ok(sink.pop_back().unwrap_or_default())
-    }
-
-    fn ended_by(&mut self, step: Result<bool, GatewayError>, item: &mut Item) -> bool {
-        match step {
-            Ok(false) => return false,
-            Ok(true) => item.facts.terminal = true,
-            Err(error) => item.facts.error = Some(error),
-        }
-        self.ended = true;
-        true
+        self.relay.end()
     }
 }
 
@@ -130,8 +77,7 @@ struct Reading {
 /// The longest template kept, in bytes.
 const TEMPLATE_BYTES_MAX: usize = 1_024;
 
-impl Reading {
-    /// Reads one event; returns whether it was the last.
+impl relay::Reading for Reading {
     fn event(
         &mut self,
         event: &sse::Event<'_>,
@@ -164,6 +110,12 @@ impl Reading {
         Ok(kind == "message_stop")
     }
 
+    fn is_whole(&self, data: &[u8]) -> bool {
+        std::str::from_utf8(data).is_ok_and(|text| Node::read(text).is_ok())
+    }
+}
+
+impl Reading {
     fn facts(&mut self, kind: &str, node: &Node<'_>) -> FrameFacts {
         match kind {
             "message_start" => {
@@ -270,12 +222,4 @@ fn content(bytes: u64, is_content: bool) -> FrameFacts {
         content_frames: u32::from(is_content),
         ..FrameFacts::default()
     }
-}
-
-fn is_whole(data: &[u8]) -> bool {
-    std::str::from_utf8(data).is_ok_and(|text| Node::read(text).is_ok())
-}
-
-fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

@@ -14,6 +14,8 @@ pub(super) struct WireUsage {
     cache_write: Option<u64>,
     cache_write_short: Option<u64>,
     cache_write_long: Option<u64>,
+    /// Whether a count below zero was reported.
+    negative: bool,
 }
 
 impl WireUsage {
@@ -29,6 +31,7 @@ impl WireUsage {
             cache_write: node.count("cache_creation_input_tokens"),
             cache_write_short: lifetime("ephemeral_5m_input_tokens"),
             cache_write_long: lifetime("ephemeral_1h_input_tokens"),
+            negative: node.holds_a_negative(),
         }
     }
 
@@ -49,12 +52,16 @@ impl WireUsage {
                 *field = later.or(*field);
             }
         }
+        self.negative |= later.negative;
     }
 
     /// Returns the usage in disjoint classes, or `None` if nothing was counted.
     ///
     /// `input_tokens` stands beside what the cache has read and written; thinking is part of `output_tokens`.
     pub(super) fn classes(&self) -> Option<Usage> {
+        if self.negative {
+            return Some(Usage { implausible: true, ..Usage::default() });
+        }
         let count = |field: Option<u64>| field.unwrap_or(0);
         let long = count(self.cache_write_long);
         let short = self.cache_write.map_or(count(self.cache_write_short), |all| all.saturating_sub(long));
@@ -147,5 +154,16 @@ mod tests {
         usage.merge(&read(r#"{"output_tokens":80}"#));
         assert_eq!(counts(&usage.classes().unwrap()), [853, 7, 0, 0, 80, 0]);
         assert_eq!(read("{}").classes(), None);
+    }
+
+    #[test]
+    fn a_negative_count_makes_the_report_implausible() {
+        let implausible = Some(Usage { implausible: true, ..Usage::default() });
+        for text in [
+            r#"{"input_tokens":9,"output_tokens":-5}"#,
+            r#"{"input_tokens":9,"cache_creation":{"ephemeral_1h_input_tokens":-1}}"#,
+        ] {
+            assert_eq!(read(text).classes(), implausible, "{text}");
+        }
     }
 }

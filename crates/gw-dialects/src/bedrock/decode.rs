@@ -1,6 +1,6 @@
 //! From a whole answer to neutral parts.
 
-use gw_types::{ErrorKind, FinishReason, GatewayError};
+use gw_types::{FinishReason, GatewayError};
 
 use super::{
     citation,
@@ -8,6 +8,7 @@ use super::{
     usage,
 };
 use crate::{
+    failure::malformed,
     json::{Node, Value},
     neutral::{
         Citation, Content, Image, MediaSource, Message, MessageChoice, Opaque, Origin, RawJson, Signature,
@@ -132,10 +133,6 @@ fn read_image(image: &Node<'_>) -> Option<Image> {
     let base64 = image.get("source")?.filled("bytes")?;
     let media_type = format!("image/{}", image.filled("format")?);
     Some(Image { source: MediaSource::Data { media_type, base64 }, detail: None })
-}
-
-pub(super) fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }
 
 #[cfg(test)]

@@ -5,16 +5,13 @@ mod blocks;
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{ErrorKind, FinishReason, GatewayError};
+use gw_types::{FinishReason, GatewayError};
 
 use self::blocks::Blocks;
-use super::{
-    classify,
-    decode::{self, malformed},
-    usage,
-};
+use super::{classify, decode, usage};
 use crate::{
     event_stream::{Decoder, Frame},
+    failure::{interrupted, malformed},
     json::Node,
     neutral::{Event, derived_finish},
 };
@@ -90,8 +87,7 @@ impl StreamReader {
         events.push(if self.reading.finished && self.frames.is_between_frames() {
             Event::End
         } else {
-            let message = "the provider's stream ended before the answer was complete";
-            Event::Error(GatewayError::new(ErrorKind::StreamInterrupted, message))
+            Event::Error(interrupted())
         });
     }
 }

@@ -9,6 +9,9 @@ use crate::json::Node;
 /// `inputTokens` stands beside what the cache has read and written; each of these is reported under two names. Reasoning
 /// is part of `outputTokens` and not told apart.
 pub(super) fn read(node: &Node<'_>) -> Option<Usage> {
+    if node.holds_a_negative() {
+        return Some(Usage { implausible: true, ..Usage::default() });
+    }
     let count = |names: [&str; 2]| names.into_iter().find_map(|name| node.count(name)).unwrap_or(0);
     let input = node.count("inputTokens").unwrap_or(0);
     let output = node.count("outputTokens").unwrap_or(0);
@@ -40,6 +43,8 @@ fn written_for(node: &Node<'_>, lifetime: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use gw_types::Usage;
+
     use super::read;
     use crate::json::Node;
 
@@ -78,5 +83,16 @@ mod tests {
     fn contradictions_are_marked() {
         check(r#"{"inputTokens":3,"outputTokens":1,"totalTokens":9}"#, [3, 0, 0, 0, 1], true);
         assert_eq!(read(&Node::read(r#"{"serverToolUsage":{}}"#).unwrap()), None);
+    }
+
+    #[test]
+    fn a_negative_count_makes_the_report_implausible() {
+        let implausible = Some(Usage { implausible: true, ..Usage::default() });
+        for text in [
+            r#"{"inputTokens":-9,"outputTokens":5}"#,
+            r#"{"inputTokens":9,"cacheDetails":[{"ttl":"1h","inputTokens":-1}]}"#,
+        ] {
+            assert_eq!(read(&Node::read(text).unwrap()), implausible, "{text}");
+        }
     }
 }

@@ -1,14 +1,10 @@
 //! The neutral parts of text completions, for the cache.
 
 use bytes::Bytes;
-use gw_types::{
-    BoundedText, Choice, Completion, DialectCodec, NormalizedRequest, Question, StreamCollector, StreamItem,
-    Usage,
-};
-use serde::{Deserialize, de::IgnoredAny};
+use gw_types::{Completion, DialectCodec, NormalizedRequest, Question, StreamCollector};
 
 use super::read_answer;
-use crate::openai::finish;
+use crate::openai::{codec, content::Part};
 
 /// Reads neutral parts out of text completions.
 ///
@@ -19,124 +15,15 @@ pub struct CompletionsCodec;
 
 impl DialectCodec for CompletionsCodec {
     fn completion(&self, raw: &Bytes) -> Option<Completion> {
-        let facts = read_answer(raw).ok()?;
-        let mut collected = Collected::default();
-        collected.document(serde_json::from_slice(raw).ok()?);
-        collected.completion(facts.served_model, facts.usage)
+        codec::read(raw, read_answer(raw).ok()?, Part::Text)
     }
 
     fn collector(&self) -> Box<dyn StreamCollector> {
-        Box::new(Collector::default())
+        Box::new(codec::Collector::of(Part::Text))
     }
 
     fn question(&self, _request: &NormalizedRequest) -> Option<Question> {
         None
-    }
-}
-
-/// The most bytes of one streamed answer that are collected; a longer one is not read.
-const COLLECTED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The most choices that are collected.
-const CHOICES_MAX: usize = 1_024;
-
-/// A whole answer, or one chunk of a streamed one.
-#[derive(Deserialize)]
-struct Document {
-    choices: Vec<DocumentChoice>,
-}
-
-#[derive(Deserialize)]
-struct DocumentChoice {
-    index: Option<usize>,
-    text: Option<String>,
-    finish_reason: Option<String>,
-    logprobs: Option<IgnoredAny>,
-}
-
-/// Collects a streamed answer.
-#[derive(Default)]
-struct Collector {
-    collected: Collected,
-    bytes: usize,
-    served_model: Option<BoundedText>,
-    usage: Option<Usage>,
-}
-
-impl std::fmt::Debug for Collector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Collector").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-impl StreamCollector for Collector {
-    fn push(&mut self, item: &StreamItem) {
-        self.bytes = self.bytes.saturating_add(item.raw.len());
-        self.collected.unreadable |= item.facts.error.is_some() || self.bytes > COLLECTED_BYTES_MAX;
-        if self.collected.unreadable {
-            self.collected.choices = Vec::new();
-            return;
-        }
-        if let Some(model) = &item.facts.served_model {
-            self.served_model.get_or_insert_with(|| model.clone());
-        }
-        if let Some(usage) = &item.facts.usage {
-            self.usage = Some(**usage);
-        }
-        // Items hold whole events in canonical framing: one line of data, then a blank line.
-        for line in item.raw.split(|byte| *byte == b'\n') {
-            if let Some(data) = line.strip_prefix(b"data: ") {
-                match serde_json::from_slice(data) {
-                    Ok(document) => self.collected.document(document),
-                    Err(_) => self.collected.unreadable = true,
-                }
-            }
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn finish(self: Box<Self>) -> Option<Completion> {
-        self.collected.completion(self.served_model, self.usage)
-    }
-}
-
-/// Choices while they are collected.
-#[derive(Default)]
-struct Collected {
-    choices: Vec<(String, Option<gw_types::FinishReason>)>,
-    unreadable: bool,
-}
-
-impl Collected {
-    fn document(&mut self, document: Document) {
-        for (position, choice) in document.choices.into_iter().enumerate() {
-            let index = choice.index.unwrap_or(position);
-            if index >= CHOICES_MAX || choice.logprobs.is_some() {
-                self.unreadable = true;
-                return;
-            }
-            if self.choices.len() <= index {
-                self.choices.resize_with(index + 1, Default::default);
-            }
-            let (text, ending) = &mut self.choices[index];
-            text.push_str(choice.text.as_deref().unwrap_or_default());
-            if let Some(reason) = &choice.finish_reason {
-                *ending = Some(finish::read(reason));
-            }
-        }
-    }
-
-    fn completion(self, served_model: Option<BoundedText>, usage: Option<Usage>) -> Option<Completion> {
-        if self.unreadable || self.choices.is_empty() {
-            return None;
-        }
-        let choices = self.choices.into_iter().map(|(text, ending)| {
-            let finish = ending?;
-            Some(Choice { text, reasoning: String::new(), refusal: None, tool_calls: Vec::new(), finish })
-        });
-        Some(Completion { choices: choices.collect::<Option<_>>()?, served_model, usage })
     }
 }
 

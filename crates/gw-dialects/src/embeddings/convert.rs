@@ -6,9 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use gw_types::GatewayError;
 
-use super::{Encoding, decode::malformed};
+use super::Encoding;
 use crate::{
     edit::Edits,
+    failure::malformed,
     json::{Fault, Kind, Reader},
 };
 

@@ -1,10 +1,11 @@
 //! Reads of an embeddings answer what the pipeline acts on.
 
 use bytes::Bytes;
-use gw_types::{AnswerFacts, BoundedText, ErrorKind, FinishReason, GatewayError};
+use gw_types::{AnswerFacts, BoundedText, FinishReason, GatewayError};
 
 use super::Encoding;
 use crate::{
+    failure::malformed,
     json::{Fault, Kind, Reader},
     openai::{classify, content::filled, usage::WireUsage},
 };
@@ -100,10 +101,6 @@ impl Reading {
             reader.skip().map(drop)
         })
     }
-}
-
-pub(super) fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }
 
 #[cfg(test)]

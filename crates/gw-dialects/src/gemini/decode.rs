@@ -7,12 +7,13 @@ mod grounding;
 mod logprobs;
 mod partial;
 
-use gw_types::{ErrorKind, GatewayError, Usage};
+use gw_types::{GatewayError, Usage};
 
 use self::choice::Choice;
 use super::{classify, usage::WireUsage};
 use crate::{
     collect::Collector,
+    failure::malformed,
     json::Node,
     neutral::{Event, Message},
 };
@@ -141,8 +142,4 @@ impl Reading {
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), GatewayError> {
         self.choices.iter_mut().try_for_each(|choice| choice.finish(events))
     }
-}
-
-pub(super) fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

@@ -4,10 +4,16 @@
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{ErrorKind, GatewayError};
+use gw_types::GatewayError;
 
-use super::decode::{Reading, malformed};
-use crate::{json::Node, json_stream::ArrayDecoder, neutral::Event, sse};
+use super::decode::Reading;
+use crate::{
+    failure::{interrupted, malformed},
+    json::Node,
+    json_stream::ArrayDecoder,
+    neutral::Event,
+    sse,
+};
 
 /// Reads one streamed answer: server-sent events (`alt=sse`), or one JSON array that grows. The first byte tells which,
 /// whatever the content type says.
@@ -109,8 +115,7 @@ impl StreamReader {
             Framing::Array(decoder) => decoder.is_complete(),
         };
         if !whole || !self.reading.is_complete() {
-            let message = "the provider's stream ended before the answer was complete";
-            return Err(GatewayError::new(ErrorKind::StreamInterrupted, message));
+            return Err(interrupted());
         }
         self.reading.finish(events)
     }
@@ -127,7 +132,7 @@ fn read_events(
     events: &mut Vec<Event>,
 ) -> Result<(), GatewayError> {
     while let Some(event) = decoder.next_event() {
-        let event = event.map_err(|_| malformed("the provider's stream holds an event longer than 8 MiB"))?;
+        let event = event?;
         if !event.data.trim_ascii().is_empty() {
             reading.document(&document(event.data)?, events)?;
         }

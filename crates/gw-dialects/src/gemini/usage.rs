@@ -21,6 +21,8 @@ pub(super) struct WireUsage {
     cached_audio: Option<u64>,
     cached_image: Option<u64>,
     output_audio: Option<u64>,
+    /// Whether a count below zero was reported.
+    negative: bool,
 }
 
 const AUDIO: (&str, u64) = ("AUDIO", 4);
@@ -42,6 +44,7 @@ impl WireUsage {
             cached_audio: of("cacheTokensDetails", AUDIO),
             cached_image: of("cacheTokensDetails", IMAGE),
             output_audio: of("candidatesTokensDetails", AUDIO),
+            negative: node.holds_a_negative(),
         }
     }
 
@@ -65,6 +68,7 @@ impl WireUsage {
                 *field = later.or(*field);
             }
         }
+        self.negative |= later.negative;
     }
 
     /// Returns the usage in disjoint classes, or `None` if nothing was counted.
@@ -73,6 +77,9 @@ impl WireUsage {
     /// sum of prompt, tool prompt, candidates and thoughts. Where only a smaller sum explains the total, thoughts are part
     /// of the candidates. A prompt that is not reported is what the total leaves for it.
     pub(super) fn classes(&self) -> Option<Usage> {
+        if self.negative {
+            return Some(Usage { implausible: true, ..Usage::default() });
+        }
         let candidates = self.candidates.unwrap_or(0);
         let thoughts = self.thoughts.unwrap_or(0);
         let tool_prompt = self.tool_prompt.unwrap_or(0);
@@ -199,7 +206,7 @@ mod tests {
         check(r#"{"promptTokenCount":5,"cachedContentTokenCount":9}"#, [0, 9, 0, 0, 0, 0], true);
         check(r#"{"promptTokenCount":5,"totalTokenCount":9}"#, [5, 0, 0, 0, 0, 0], true);
         assert_eq!(read(r#"{"trafficType":"ON_DEMAND"}"#).classes(), None);
-        assert_eq!(read(r#"{"promptTokenCount":-1,"candidatesTokenCount":1.5}"#).classes(), None);
+        assert_eq!(read(r#"{"candidatesTokenCount":1.5}"#).classes(), None);
     }
 
     #[test]
@@ -211,5 +218,16 @@ mod tests {
         let classes = usage.classes().unwrap();
         assert_eq!((classes.input.get(), classes.output.get(), classes.reasoning.get()), (128, 21, 30));
         assert!(!classes.inconsistent);
+    }
+
+    #[test]
+    fn a_negative_count_makes_the_report_implausible() {
+        let implausible = Some(Usage { implausible: true, ..Usage::default() });
+        for text in [
+            r#"{"promptTokenCount":-1,"candidatesTokenCount":5}"#,
+            r#"{"promptTokenCount":1,"promptTokensDetails":[{"modality":"AUDIO","tokenCount":-2}]}"#,
+        ] {
+            assert_eq!(read(text).classes(), implausible, "{text}");
+        }
     }
 }

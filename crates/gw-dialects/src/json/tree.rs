@@ -129,6 +129,18 @@ impl<'a> Node<'a> {
         self.get(name)?.as_u64()
     }
 
+    /// Returns whether a number below zero stands anywhere in the value: no count that a server can mean.
+    pub(crate) fn holds_a_negative(&self) -> bool {
+        match &self.value {
+            Value::Object(members) => members.iter().any(|(_, member)| member.holds_a_negative()),
+            Value::Array(items) => items.iter().any(Self::holds_a_negative),
+            Value::Number => {
+                self.raw.starts_with('-') && self.raw.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+            }
+            Value::String(_) | Value::Bool(_) | Value::Null => false,
+        }
+    }
+
     pub(crate) fn is_object(&self) -> bool {
         matches!(self.value, Value::Object(_))
     }

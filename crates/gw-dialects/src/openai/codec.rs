@@ -5,14 +5,16 @@ mod tests;
 
 use bytes::Bytes;
 use gw_types::{
-    BoundedText, Choice, Completion, DialectCodec, FinishReason, NormalizedRequest, Question,
+    AnswerFacts, BoundedText, Choice, Completion, DialectCodec, FinishReason, NormalizedRequest, Question,
     StreamCollector, StreamItem, ToolCall, Usage,
 };
 
 use super::{
+    content::Part as PartKind,
     decode, finish, question,
     wire::{Call, Content, Document, DocumentChoice, Message, Part},
 };
+use crate::json::value_at;
 
 /// Reads neutral parts out of chat completions.
 ///
@@ -23,19 +25,19 @@ pub struct ChatCodec;
 
 impl DialectCodec for ChatCodec {
     fn completion(&self, raw: &Bytes) -> Option<Completion> {
-        let facts = decode::read_answer(raw).ok()?;
-        let document: Document = serde_json::from_slice(raw).ok()?;
-        let mut collected = Collected::default();
-        collected.document(document);
-        collected.completion(facts.served_model, facts.usage)
+        read(raw, decode::read_answer(raw).ok()?, PartKind::Message)
     }
 
     fn collector(&self) -> Box<dyn StreamCollector> {
-        Box::new(Collector::default())
+        Box::new(Collector::of(PartKind::Delta))
     }
 
     fn question(&self, request: &NormalizedRequest) -> Option<Question> {
         question::read(&request.body)
+    }
+
+    fn answer_schema(&self, request: &NormalizedRequest) -> Option<Bytes> {
+        value_at(&request.body, &["response_format", "json_schema", "schema"])
     }
 }
 
@@ -44,13 +46,26 @@ const COLLECTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The most choices and tool calls that are collected.
 const PARTS_MAX: usize = 1_024;
 
+/// Reads the neutral parts of a whole answer whose choices hold them in the field of `part`.
+pub(crate) fn read(raw: &Bytes, facts: AnswerFacts, part: PartKind) -> Option<Completion> {
+    let mut collected = Collected::of(part);
+    collected.document(serde_json::from_slice(raw).ok()?);
+    collected.completion(facts.served_model, facts.usage)
+}
+
 /// Collects a streamed answer.
-#[derive(Default)]
-struct Collector {
+pub(crate) struct Collector {
     collected: Collected,
     bytes: usize,
     served_model: Option<BoundedText>,
     usage: Option<Usage>,
+}
+
+impl Collector {
+    /// Returns a collector of chunks whose choices hold their content in the field of `part`.
+    pub(crate) fn of(part: PartKind) -> Self {
+        Self { collected: Collected::of(part), bytes: 0, served_model: None, usage: None }
+    }
 }
 
 impl std::fmt::Debug for Collector {
@@ -94,8 +109,8 @@ impl StreamCollector for Collector {
 }
 
 /// Choices while they are collected.
-#[derive(Default)]
 struct Collected {
+    part: PartKind,
     choices: Vec<Partial>,
     /// Whether something came that has no neutral form.
     unreadable: bool,
@@ -111,6 +126,10 @@ struct Partial {
 }
 
 impl Collected {
+    fn of(part: PartKind) -> Self {
+        Self { part, choices: Vec::new(), unreadable: false }
+    }
+
     fn document(&mut self, document: Document) {
         for (position, choice) in document.choices.into_iter().enumerate() {
             let index = choice.index.map_or(position, |index| index as usize);
@@ -121,7 +140,7 @@ impl Collected {
             if self.choices.len() <= index {
                 self.choices.resize_with(index + 1, Partial::default);
             }
-            let read = self.choices[index].add(choice);
+            let read = self.choices[index].add(choice, self.part);
             self.unreadable |= read.is_none();
         }
     }
@@ -136,12 +155,17 @@ impl Collected {
 }
 
 impl Partial {
-    fn add(&mut self, choice: DocumentChoice) -> Option<()> {
+    fn add(&mut self, choice: DocumentChoice, part: PartKind) -> Option<()> {
         if choice.logprobs.is_some() {
             return None;
         }
         if let Some(reason) = &choice.finish_reason {
             self.finish = Some(finish::read(reason));
+        }
+        if part == PartKind::Text {
+            // Some servers of chat say the text of a delta here once more.
+            self.text.push_str(choice.text.as_deref().unwrap_or_default());
+            return Some(());
         }
         let message = choice.message.unwrap_or_default();
         let annotated = message.annotations.as_ref().is_some_and(|annotations| !annotations.is_empty());

@@ -4,14 +4,17 @@
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{AnswerFacts, BoundedText, ErrorKind, GatewayError};
+use gw_types::{AnswerFacts, BoundedText, GatewayError};
 
 use super::{
     classify,
     content::{Choices, Part, filled},
     usage::WireUsage,
 };
-use crate::json::{Fault, Kind, Reader};
+use crate::{
+    failure::malformed,
+    json::{Fault, Kind, Reader},
+};
 
 /// Reads the facts of a 2xx answer's body. Blanks before the JSON are allowed: some servers send them while they work.
 ///
@@ -80,8 +83,4 @@ fn read(text: &str, part: Part) -> Result<Answer<'_>, Fault> {
     // Servers without an `error` object: `{"object": "error", "message": ...}`, `{"detail": ...}`.
     answer.error |= answer.choices.count == 0 && (says_error || has_message);
     Ok(answer)
-}
-
-fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

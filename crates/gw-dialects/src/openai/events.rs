@@ -5,11 +5,13 @@ mod calls;
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{ErrorKind, FinishReason, GatewayError, Usage};
+use gw_types::{FinishReason, GatewayError, Usage};
 
 use self::calls::Calls;
 use super::{answer, classify, content::CHOICES_MAX, finish, usage::WireUsage};
 use crate::{
+    event_reader::EventReader,
+    failure::{interrupted, malformed},
     json::{Node, Reader},
     neutral::{At, BlockKind, Citation, Event, Origin, RawJson, Signature, derived_finish},
     sse,
@@ -65,81 +67,9 @@ enum Kind {
     Refusal,
 }
 
-impl StreamReader {
-    /// Returns a reader at the start of a stream.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds the next bytes of the body; appends what they bring. After `End` or `Error` nothing follows.
-    pub fn push(&mut self, chunk: Bytes, events: &mut Vec<Event>) {
-        if self.ended {
-            return;
-        }
-        let mut decoder = std::mem::take(&mut self.sse);
-        decoder.push(chunk);
-        while !self.ended
-            && let Some(event) = decoder.next_event()
-        {
-            let step = match event {
-                Ok(event) => self.event(&event, events),
-                Err(sse::EventTooLong) => {
-                    Err(malformed("the provider's stream holds an event longer than 8 MiB"))
-                }
-            };
-            if let Err(error) = step {
-                self.fail(error, events);
-            }
-        }
-        self.sse = decoder;
-    }
-
-    /// Says that the body has ended; appends the last events, `End` or `Error` at the end of them.
-    pub fn end(&mut self, events: &mut Vec<Event>) {
-        if self.ended {
-            return;
-        }
-        let mut decoder = std::mem::take(&mut self.sse);
-        // A last event that lacks its blank line still counts; a cut one is no JSON, and the interruption is what counts.
-        if let Some(event) = decoder.finish()
-            && (is_done(event.data)
-                || std::str::from_utf8(event.data).is_ok_and(|text| Node::read(text).is_ok()))
-            && let Err(error) = self.event(&event, events)
-        {
-            self.fail(error, events);
-        }
-        if !self.ended {
-            self.complete(events);
-        }
-    }
-
-    fn fail(&mut self, error: GatewayError, events: &mut Vec<Event>) {
-        self.ended = true;
-        events.push(Event::Error(error));
-    }
-
-    /// Ends the answer if it is complete, else says that it was interrupted.
-    fn complete(&mut self, events: &mut Vec<Event>) {
-        let seen = || self.choices.iter().filter(|choice| choice.seen);
-        if seen().count() == 0 || seen().any(|choice| choice.finish.is_none()) {
-            let message = "the provider's stream ended before the answer was complete";
-            return self.fail(GatewayError::new(ErrorKind::StreamInterrupted, message), events);
-        }
-        self.ended = true;
-        self.calls.stop_all(events);
-        for (index, choice) in self.choices.iter_mut().enumerate() {
-            let Some(reason) = choice.finish else { continue };
-            if let Some(at) = choice.text.filter(|_| index == 0) {
-                events.extend(self.sources.drain(..).map(|source| Event::Citation(at, source)));
-            }
-            choice.close(events);
-            events.push(Event::Finish {
-                choice: u32::try_from(index).unwrap_or(CHOICES_MAX),
-                reason: derived_finish(reason, choice.called, choice.refused),
-                stop_sequence: None,
-            });
-        }
-        events.push(Event::End);
+impl EventReader for StreamReader {
+    fn body(&mut self) -> (&mut sse::Decoder, &mut bool) {
+        (&mut self.sse, &mut self.ended)
     }
 
     fn event(&mut self, event: &sse::Event<'_>, events: &mut Vec<Event>) -> Result<(), GatewayError> {
@@ -164,6 +94,54 @@ impl StreamReader {
             return Err(classify::in_band(data));
         }
         self.chunk(&chunk, events)
+    }
+
+    fn is_whole(data: &[u8]) -> bool {
+        is_done(data) || std::str::from_utf8(data).is_ok_and(|text| Node::read(text).is_ok())
+    }
+
+    fn body_ended(&mut self, events: &mut Vec<Event>) {
+        self.complete(events);
+    }
+}
+
+impl StreamReader {
+    /// Returns a reader at the start of a stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next bytes of the body; appends what they bring. After `End` or `Error` nothing follows.
+    pub fn push(&mut self, chunk: Bytes, events: &mut Vec<Event>) {
+        self.push_body(chunk, events);
+    }
+
+    /// Says that the body has ended; appends the last events, `End` or `Error` at the end of them.
+    pub fn end(&mut self, events: &mut Vec<Event>) {
+        self.end_body(events);
+    }
+
+    /// Ends the answer if it is complete, else says that it was interrupted.
+    fn complete(&mut self, events: &mut Vec<Event>) {
+        let seen = || self.choices.iter().filter(|choice| choice.seen);
+        if seen().count() == 0 || seen().any(|choice| choice.finish.is_none()) {
+            return self.fail(interrupted(), events);
+        }
+        self.ended = true;
+        self.calls.stop_all(events);
+        for (index, choice) in self.choices.iter_mut().enumerate() {
+            let Some(reason) = choice.finish else { continue };
+            if let Some(at) = choice.text.filter(|_| index == 0) {
+                events.extend(self.sources.drain(..).map(|source| Event::Citation(at, source)));
+            }
+            choice.close(events);
+            events.push(Event::Finish {
+                choice: u32::try_from(index).unwrap_or(CHOICES_MAX),
+                reason: derived_finish(reason, choice.called, choice.refused),
+                stop_sequence: None,
+            });
+        }
+        events.push(Event::End);
     }
 
     fn chunk(&mut self, chunk: &Node<'_>, events: &mut Vec<Event>) -> Result<(), GatewayError> {
@@ -347,8 +325,4 @@ impl Choice {
 
 fn is_done(data: &[u8]) -> bool {
     data.trim_ascii() == b"[DONE]"
-}
-
-fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

@@ -6,7 +6,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use gw_types::{BoundedText, ErrorKind, FinishReason, FrameFacts, GatewayError, StreamItem};
+use gw_types::{BoundedText, FinishReason, FrameFacts, GatewayError, StreamItem};
 
 use super::{
     chunk::{ChoicesField, Chunk, ErrorField},
@@ -17,7 +17,12 @@ use super::{
     template::Template,
     usage::WireUsage,
 };
-use crate::{edit::Edits, relay::Item, sse};
+use crate::{
+    edit::Edits,
+    failure::{interrupted, malformed},
+    relay::{self, Item, Relay},
+    sse,
+};
 
 /// How a stream is relayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,9 +52,7 @@ pub struct StreamOptions {
 /// ```
 #[derive(Debug)]
 pub struct StreamDecoder {
-    events: sse::Decoder,
-    reading: Reading,
-    ended: bool,
+    relay: Relay<Reading>,
 }
 
 impl StreamDecoder {
@@ -60,7 +63,7 @@ impl StreamDecoder {
 
     /// Returns a decoder of chunks whose choices hold their content in the field of `part`.
     pub(crate) fn of(part: Part, options: StreamOptions) -> Self {
-        Self { events: sse::Decoder::new(), reading: Reading::new(part, options), ended: false }
+        Self { relay: Relay::new(Reading::new(part, options)) }
     }
 
     /// Adds the next bytes of the body; appends what they bring to `sink`.
@@ -68,23 +71,7 @@ impl StreamDecoder {
     /// Usually one item, or none; more where an event in between was kept back or framed anew. After an item that is
     /// terminal or carries an error nothing follows, and further bytes are ignored.
     pub fn push(&mut self, chunk: Bytes, sink: &mut VecDeque<StreamItem>) {
-        if self.ended {
-            return;
-        }
-        self.events.push(chunk.clone());
-        let mut item = Item::new(chunk);
-        while let Some(event) = self.events.next_event() {
-            let step = match event {
-                Ok(event) => self.reading.event(event, &mut item, sink),
-                Err(sse::EventTooLong) => {
-                    Step::Failed(malformed("the provider's stream holds an event longer than 8 MiB"))
-                }
-            };
-            if self.ended_by(step, &mut item) {
-                break;
-            }
-        }
-        item.flush(sink);
+        self.relay.push(chunk, sink);
     }
 
     /// Says that the body has ended; returns the last item.
@@ -96,46 +83,8 @@ impl StreamDecoder {
     /// `StreamInterrupted`, if the answer is not complete, or what an unfinished last event says is wrong. Where that event
     /// brought anything else, the item carries it, and the error in its facts instead.
     pub fn end(&mut self) -> Result<StreamItem, GatewayError> {
-        if self.ended {
-            return Ok(StreamItem::default());
-        }
-        self.ended = true;
-        let mut item = Item::new(Bytes::new());
-        let mut sink = VecDeque::new();
-        let step = match self.events.finish() {
-            // A cut event is no JSON: it is the interruption that counts then.
-            Some(event) if is_whole(event.data, self.reading.part) => {
-                self.reading.event(event, &mut item, &mut sink)
-            }
-            Some(_) | None => Step::Next,
-        };
-        let step = if let Step::Next = step { self.reading.end() } else { step };
-        if let Step::Failed(error) = &step
-            && item.is_empty()
-        {
-            return Err(error.clone());
-        }
-        self.ended_by(step, &mut item);
-        item.flush(&mut sink);
-        Ok(sink.pop_back().unwrap_or_default())
+        self.relay.end()
     }
-
-    fn ended_by(&mut self, step: Step, item: &mut Item) -> bool {
-        match step {
-            Step::Next => return false,
-            Step::Complete => item.facts.terminal = true,
-            Step::Failed(error) => item.facts.error = Some(error),
-        }
-        self.ended = true;
-        true
-    }
-}
-
-/// What an event means for the stream.
-enum Step {
-    Next,
-    Complete,
-    Failed(GatewayError),
 }
 
 /// What is known of the answer so far.
@@ -169,60 +118,69 @@ impl Reading {
             template: None,
         }
     }
+}
 
-    fn event(&mut self, event: sse::Event<'_>, item: &mut Item, sink: &mut VecDeque<StreamItem>) -> Step {
+impl relay::Reading for Reading {
+    fn event(
+        &mut self,
+        event: &sse::Event<'_>,
+        item: &mut Item,
+        sink: &mut VecDeque<StreamItem>,
+    ) -> Result<bool, GatewayError> {
         let data = event.data.trim_ascii();
         if data.is_empty() {
-            return Step::Next;
+            return Ok(false);
         }
         if data == b"[DONE]" {
-            return self.end();
+            return self.body_ended().map(|()| true);
         }
         if event.name == b"error" {
-            return Step::Failed(classify::in_band(data));
+            return Err(classify::in_band(data));
         }
         let Ok(text) = std::str::from_utf8(event.data) else {
-            return Step::Failed(malformed("the provider's stream is not valid UTF-8"));
+            return Err(malformed("the provider's stream is not valid UTF-8"));
         };
         if let Some(bytes) = self.template.as_ref().and_then(|template| template.text_bytes(text)) {
-            item.put(&event, None, text, Edits::default(), sink);
+            item.put(event, None, text, Edits::default(), sink);
             item.add(FrameFacts {
                 content_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
                 content_frames: u32::from(bytes > 0),
                 ..FrameFacts::default()
             });
-            return Step::Next;
+            return Ok(false);
         }
         let Ok(chunk) = Chunk::read(text, self.part) else {
-            return Step::Failed(malformed("the provider's stream holds an event that is not a chunk"));
+            return Err(malformed("the provider's stream holds an event that is not a chunk"));
         };
         if chunk.error == ErrorField::Present {
-            return Step::Failed(classify::in_band(data));
+            return Err(classify::in_band(data));
         }
         let facts = self.take(&chunk);
         let mut edits = Edits::default();
-        if let Err(error) = self.edit(text, &chunk, &mut edits) {
-            return Step::Failed(error);
-        }
+        self.edit(text, &chunk, &mut edits)?;
         if self.is_relayed(&chunk) {
             if edits.is_empty() {
                 self.template = Template::of(text, &chunk);
             }
-            item.put(&event, None, text, edits, sink);
+            item.put(event, None, text, edits, sink);
         }
         item.add(facts);
-        Step::Next
+        Ok(false)
     }
 
-    /// Returns what an end of the stream means now.
-    fn end(&self) -> Step {
-        if self.ended != 0 && self.seen & !self.ended == 0 {
-            return Step::Complete;
-        }
-        let message = "the provider's stream ended before the answer was complete";
-        Step::Failed(GatewayError::new(ErrorKind::StreamInterrupted, message))
+    /// Returns whether the data is the final marker, or JSON that ends.
+    fn is_whole(&self, data: &[u8]) -> bool {
+        let data = data.trim_ascii();
+        data == b"[DONE]" || std::str::from_utf8(data).is_ok_and(|text| Chunk::read(text, self.part).is_ok())
     }
 
+    fn body_ended(&self) -> Result<(), GatewayError> {
+        let complete = self.ended != 0 && self.seen & !self.ended == 0;
+        if complete { Ok(()) } else { Err(interrupted()) }
+    }
+}
+
+impl Reading {
     /// Returns the facts of a chunk, after those of the chunks before.
     fn take(&mut self, chunk: &Chunk<'_>) -> FrameFacts {
         let choices = &chunk.choices;
@@ -282,14 +240,4 @@ impl Reading {
             ChoicesField::Absent => false,
         }
     }
-}
-
-/// Returns whether the data of an unfinished event is whole: the final marker, or JSON that ends.
-fn is_whole(data: &[u8], part: Part) -> bool {
-    let data = data.trim_ascii();
-    data == b"[DONE]" || std::str::from_utf8(data).is_ok_and(|text| Chunk::read(text, part).is_ok())
-}
-
-fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

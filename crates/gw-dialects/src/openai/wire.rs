@@ -13,6 +13,7 @@ pub(super) struct DocumentChoice {
     pub(super) index: Option<u32>,
     #[serde(alias = "delta")]
     pub(super) message: Option<Message>,
+    pub(super) text: Option<String>,
     pub(super) finish_reason: Option<String>,
     pub(super) logprobs: Option<IgnoredAny>,
 }

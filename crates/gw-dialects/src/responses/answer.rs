@@ -3,11 +3,9 @@
 use bytes::Bytes;
 use gw_types::{FinishReason, GatewayError};
 
-use super::{
-    decode::{self, malformed},
-    prompt::items::thought,
-};
+use super::{decode, prompt::items::thought};
 use crate::{
+    failure::malformed,
     json::Node,
     neutral::{Citation, Content, Message, MessageChoice, Opaque, Origin, RawJson, Signature, Text, ToolUse},
     openai::answer::{arguments, signature},

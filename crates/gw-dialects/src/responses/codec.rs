@@ -14,7 +14,7 @@ use super::{
     reply::{events_of, write_message},
 };
 use crate::{
-    json::Node,
+    json::{Node, value_at},
     neutral::{AnswerStamp, Content, Message, MessageChoice, Thinking, ToolUse},
 };
 
@@ -41,6 +41,10 @@ impl DialectCodec for ResponsesCodec {
 
     fn question(&self, _request: &NormalizedRequest) -> Option<Question> {
         None
+    }
+
+    fn answer_schema(&self, request: &NormalizedRequest) -> Option<Bytes> {
+        value_at(&request.body, &["text", "format", "schema"])
     }
 }
 

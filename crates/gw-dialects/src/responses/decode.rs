@@ -9,6 +9,7 @@ use bytes::Bytes;
 use gw_types::{AnswerFacts, BoundedText, ErrorKind, FinishReason, GatewayError, Usage};
 
 use crate::{
+    failure::malformed,
     json::{Fault, Kind, Reader, Text},
     openai::{classify, content::filled, usage::WireUsage},
 };
@@ -221,8 +222,4 @@ impl Item {
         self.content_bytes = self.content_bytes.saturating_add(reader.string()?.decoded_len());
         Ok(())
     }
-}
-
-pub(super) fn malformed(message: &'static str) -> GatewayError {
-    GatewayError::new(ErrorKind::MalformedResponse, message)
 }

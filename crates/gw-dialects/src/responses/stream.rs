@@ -6,14 +6,15 @@ mod tests;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use gw_types::{ErrorKind, FinishReason, FrameFacts, GatewayError, StreamItem};
+use gw_types::{FinishReason, FrameFacts, GatewayError, StreamItem};
 
-use super::decode::{Item as OutputItem, Response, malformed};
+use super::decode::{Item as OutputItem, Response};
 use crate::{
     edit::Edits,
+    failure::{interrupted, malformed},
     json::{Fault, Kind, Reader, Text},
     openai::{classify, content::filled},
-    relay::Item,
+    relay::{self, Item, Relay},
     sse,
 };
 
@@ -39,9 +40,7 @@ use crate::{
 /// ```
 #[derive(Debug, Default)]
 pub struct StreamDecoder {
-    events: sse::Decoder,
-    reading: Reading,
-    ended: bool,
+    relay: Relay<Reading>,
 }
 
 impl StreamDecoder {
@@ -54,23 +53,7 @@ impl StreamDecoder {
     ///
     /// After an item that is terminal or carries an error nothing follows, and further bytes are ignored.
     pub fn push(&mut self, chunk: Bytes, sink: &mut VecDeque<StreamItem>) {
-        if self.ended {
-            return;
-        }
-        self.events.push(chunk.clone());
-        let mut item = Item::new(chunk);
-        while let Some(event) = self.events.next_event() {
-            let step = match event {
-                Ok(event) => self.reading.event(event, &mut item, sink),
-                Err(sse::EventTooLong) => {
-                    Step::Failed(malformed("the provider's stream holds an event longer than 8 MiB"))
-                }
-            };
-            if self.ended_by(step, &mut item) {
-                break;
-            }
-        }
-        item.flush(sink);
+        self.relay.push(chunk, sink);
     }
 
     /// Says that the body has ended; returns the last item, which is empty after the end.
@@ -80,44 +63,8 @@ impl StreamDecoder {
     /// # Errors
     /// `StreamInterrupted`, if the answer is not complete.
     pub fn end(&mut self) -> Result<StreamItem, GatewayError> {
-        if self.ended {
-            return Ok(StreamItem::default());
-        }
-        self.ended = true;
-        let mut item = Item::new(Bytes::new());
-        let mut sink = VecDeque::new();
-        let step = match self.events.finish() {
-            // A cut event is no JSON: it is the interruption that counts then.
-            Some(event) if is_whole(event.data) => self.reading.event(event, &mut item, &mut sink),
-            Some(_) | None => Step::Next,
-        };
-        let step = if let Step::Next = step { Step::Failed(interrupted()) } else { step };
-        if let Step::Failed(error) = &step
-            && item.is_empty()
-        {
-            return Err(error.clone());
-        }
-        self.ended_by(step, &mut item);
-        item.flush(&mut sink);
-        Ok(sink.pop_back().unwrap_or_default())
+        self.relay.end()
     }
-
-    fn ended_by(&mut self, step: Step, item: &mut Item) -> bool {
-        match step {
-            Step::Next => return false,
-            Step::Complete => item.facts.terminal = true,
-            Step::Failed(error) => item.facts.error = Some(error),
-        }
-        self.ended = true;
-        true
-    }
-}
-
-/// What an event means for the stream.
-enum Step {
-    Next,
-    Complete,
-    Failed(GatewayError),
 }
 
 /// What is known of the answer so far.
@@ -127,40 +74,48 @@ struct Reading {
     tool_calls: bool,
 }
 
-impl Reading {
-    fn event(&mut self, event: sse::Event<'_>, item: &mut Item, sink: &mut VecDeque<StreamItem>) -> Step {
+impl relay::Reading for Reading {
+    fn event(
+        &mut self,
+        event: &sse::Event<'_>,
+        item: &mut Item,
+        sink: &mut VecDeque<StreamItem>,
+    ) -> Result<bool, GatewayError> {
         let data = event.data.trim_ascii();
         if data.is_empty() {
-            return Step::Next;
+            return Ok(false);
         }
         if data == b"[DONE]" {
-            return Step::Failed(interrupted());
+            return Err(interrupted());
         }
         let Ok(text) = std::str::from_utf8(event.data) else {
-            return Step::Failed(malformed("the provider's stream is not valid UTF-8"));
+            return Err(malformed("the provider's stream is not valid UTF-8"));
         };
         let Ok(read) = Event::read(text) else {
-            return Step::Failed(malformed("the provider's stream holds an event that is not JSON"));
+            return Err(malformed("the provider's stream holds an event that is not JSON"));
         };
         let kind = read.kind.map(|kind| kind.decoded());
         let Some(kind) = kind.as_deref().filter(|_| !read.is_error(event.name)) else {
             let is_error = read.is_error(event.name);
-            return Step::Failed(if is_error {
+            return Err(if is_error {
                 classify::in_band(data)
             } else {
                 malformed("the provider's stream holds an event without a type")
             });
         };
-        let facts = match self.take(kind, &read, text) {
-            Ok(facts) => facts,
-            Err(error) => return Step::Failed(error),
-        };
+        let facts = self.take(kind, &read, text)?;
         let terminal = facts.terminal;
-        item.put(&event, Some(kind), text, Edits::default(), sink);
+        item.put(event, Some(kind), text, Edits::default(), sink);
         item.add(facts);
-        if terminal { Step::Complete } else { Step::Next }
+        Ok(terminal)
     }
 
+    fn is_whole(&self, data: &[u8]) -> bool {
+        std::str::from_utf8(data).is_ok_and(|text| Event::read(text).is_ok())
+    }
+}
+
+impl Reading {
     /// Returns the facts of an event, after those of the events before.
     fn take(&mut self, kind: &str, event: &Event<'_>, text: &str) -> Result<FrameFacts, GatewayError> {
         let mut facts = FrameFacts {
@@ -244,14 +199,4 @@ impl<'a> Event<'a> {
     fn is_error(&self, name: &[u8]) -> bool {
         self.error || name == b"error" || self.kind.is_some_and(|kind| kind.is("error"))
     }
-}
-
-/// Returns whether the data of an unfinished event is whole.
-fn is_whole(data: &[u8]) -> bool {
-    std::str::from_utf8(data).is_ok_and(|text| Event::read(text).is_ok())
-}
-
-pub(super) fn interrupted() -> GatewayError {
-    let message = "the provider's stream ended before the answer was complete";
-    GatewayError::new(ErrorKind::StreamInterrupted, message)
 }

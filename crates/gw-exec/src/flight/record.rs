@@ -39,6 +39,7 @@ pub(super) fn blank_record(
         overrun: Money::ZERO,
         side_costs: Vec::new(),
         loss: Vec::new(),
+        answer_schema: None,
         outcome: Outcome::Cancelled,
         error: None,
         latency: LatencySplit::default(),

@@ -24,6 +24,7 @@ use crate::{
     opening::Opened,
     progress::Progress,
     remember::{COLLECTED_BYTES_MAX, CacheWrite, Remembered},
+    schema::{self, Check},
 };
 
 /// The stream of a call, with everything that its request holds.
@@ -43,10 +44,11 @@ pub(crate) struct Own {
     pace: Pace,
 }
 
-/// An answer that is collected for the cache while it is relayed.
+/// An answer that is collected while it is relayed: for the cache, or to be checked at its end.
 struct Collecting {
     collector: Box<dyn StreamCollector>,
-    write: Box<CacheWrite>,
+    write: Option<Box<CacheWrite>>,
+    check: Option<Check>,
 }
 
 /// The idle limit and the deadline on one timer that is armed again only when it fires.
@@ -62,16 +64,15 @@ struct Pace {
 impl Own {
     /// Begins to relay, and to collect where the answer may be remembered.
     pub(crate) fn begin(
-        flight: Flight,
+        mut flight: Flight,
         request: &NormalizedRequest,
         opened: Opened,
         write: Option<Box<CacheWrite>>,
     ) -> Self {
         let (cap, side_effecting) = (flight.cap(), request.context.side_effecting);
-        let collecting = write.and_then(|write| {
-            let codec = flight.state.codec(request.operation)?;
-            Some(Collecting { collector: codec.collector(), write })
-        });
+        let check = flight.check.take();
+        let codec = flight.state.codec(request.operation).filter(|_| write.is_some() || check.is_some());
+        let collecting = codec.map(|codec| Collecting { collector: codec.collector(), write, check });
         let now = flight.now();
         let idle = match flight.progress {
             Progress::Called { target, .. } => flight.policy.target(target).deployment.timing.stream_idle,
@@ -174,8 +175,10 @@ impl Own {
         if let Some(flight) = &mut self.flight {
             flight.keep_events(None);
         }
-        let collected = self.collecting.take().and_then(|collecting| {
-            collecting.collector.finish().map(|completion| (collecting.write, Arc::new(completion)))
+        let collected = self.collecting.take().and_then(|Collecting { collector, write, check }| {
+            let completion = collector.finish();
+            let broken = schema::note(self.flight.as_mut(), check.as_ref(), completion.as_ref());
+            Some((write.filter(|_| !broken)?, Arc::new(completion?)))
         });
         if let (Some((write, completion)), Some(flight)) = (collected, &mut self.flight) {
             let record = flight.record();

@@ -20,6 +20,7 @@ const LEFT_OUT: [(&[&str], &[&str], Left); 14] = [
             "served_model",
             "replay_of",
             "error",
+            "answer_schema",
         ],
         Left::Null,
     ),
@@ -83,6 +84,7 @@ pub(super) fn whole(stored: &StoredRecord) -> Result<Value, serde_json::Error> {
     }
     for attempt in value.get_mut("attempts").and_then(Value::as_array_mut).into_iter().flatten() {
         fill(attempt, &[], &["error", "status", "upstream_request_id"], Left::Null);
+        fill(attempt, &[], &["unclassified"], Left::False);
     }
     fill(&mut value, &["facts"], &["residency"], Left::List);
     fill(&mut value, &["decision", "limiter"], &["refused_by"], Left::List);
@@ -135,6 +137,7 @@ mod tests {
         ] {
             *field = None;
         }
+        sparse.answer_schema = None;
         (sparse.route, sparse.primary, sparse.serving, sparse.error) = (None, None, None, None);
         (sparse.usage, sparse.side_costs, sparse.loss) = (gw_types::Usage::default(), Vec::new(), Vec::new());
         if let Some(facts) = &mut sparse.facts {

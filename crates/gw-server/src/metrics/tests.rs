@@ -155,3 +155,14 @@ fn each_request_is_counted_once_by_its_final_outcome() {
     check(&page, r#"gw_cache_total{state="bypass"} 10"#);
     check(&page, "gw_request_seconds_count 10");
 }
+
+#[test]
+fn errors_of_unknown_shape_are_counted_by_deployment() {
+    let metrics = Metrics::new();
+    let mut record = sample_record(1);
+    metrics.observe(&record);
+    assert!(!metrics.counters().contains("gw_unclassified_errors_total{"));
+    record.attempts[0].unclassified = true;
+    metrics.observe(&record);
+    check(&metrics.counters(), "gw_unclassified_errors_total{deployment=\"other\"} 1");
+}

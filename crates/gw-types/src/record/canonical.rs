@@ -6,8 +6,8 @@
 //! compile until it has its line here.
 
 use super::{
-    AccountingRecord, AttemptRecord, DecisionRecord, ExclusionRecord, FactsRecord, LatencySplit,
-    LimiterVerdict, SideCost, is_default,
+    AccountingRecord, AnswerSchema, AttemptRecord, DecisionRecord, ExclusionRecord, FactsRecord,
+    LatencySplit, LimiterVerdict, SideCost, is_default,
 };
 use crate::{
     BoundedText, CacheControl, DeploymentName, ErrorKind, RequestId, RouteName, Usage,
@@ -46,11 +46,13 @@ impl AccountingRecord {
             overrun,
             side_costs,
             loss,
+            answer_schema,
             outcome,
             error,
             latency,
         } = self;
         let mut to = JsonObject::open(into);
+        optional_name(&mut to, key!("answer_schema"), answer_schema.map(AnswerSchema::as_str));
         to.list(key!("attempts"), attempts, |to, attempt| to.object(|to| write_attempt(attempt, to)));
         to.name(key!("cache"), cache.as_str());
         optional_text(&mut to, key!("client_request_id"), client_request_id.as_ref());
@@ -89,8 +91,16 @@ impl AccountingRecord {
 }
 
 fn write_attempt(attempt: &AttemptRecord, to: &mut JsonObject<'_>) {
-    let AttemptRecord { deployment, model, error, status, start_us, duration_us, upstream_request_id } =
-        attempt;
+    let AttemptRecord {
+        deployment,
+        model,
+        error,
+        status,
+        unclassified,
+        start_us,
+        duration_us,
+        upstream_request_id,
+    } = attempt;
     to.name(key!("deployment"), deployment.as_str());
     to.number(key!("duration_us"), *duration_us);
     optional_name(to, key!("error"), error.map(ErrorKind::as_str));
@@ -99,6 +109,7 @@ fn write_attempt(attempt: &AttemptRecord, to: &mut JsonObject<'_>) {
     if let Some(status) = status {
         to.number(key!("status"), u64::from(*status));
     }
+    to.flag(key!("unclassified"), *unclassified);
     optional_text(to, key!("upstream_request_id"), upstream_request_id.as_ref());
 }
 
@@ -282,9 +293,10 @@ mod tests {
 
     /// Every field that a record can have, with text that needs escapes and amounts beyond 64 bits.
     const FULL: &str = r#"{
+        "answer_schema":"broken",
         "attempts":[
             {"deployment":"eu","duration_us":5000,"error":"provider_rate_limited","model":"gpt-4.1","start_us":100,
-             "status":429,"upstream_request_id":"a \"b\" \\c"},
+             "status":429,"unclassified":true,"upstream_request_id":"a \"b\" \\c"},
             {"deployment":"us","duration_us":0,"model":"m","start_us":18446744073709551615}],
         "cache":"miss","client_request_id":"order-17","config":"sha256:0f",
         "cost":340282366920938463463374607431768211455,

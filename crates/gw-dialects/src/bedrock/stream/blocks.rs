@@ -2,11 +2,9 @@
 
 use gw_types::GatewayError;
 
-use super::super::{
-    citation,
-    decode::{is_server_call, malformed},
-};
+use super::super::{citation, decode::is_server_call};
 use crate::{
+    failure::malformed,
     json::{Node, Writer},
     neutral::{At, BlockKind, Event, Origin, RawJson, Signature},
 };

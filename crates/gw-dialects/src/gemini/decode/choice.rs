@@ -4,10 +4,11 @@ use gw_types::{FinishReason, GatewayError, UpstreamDetail};
 
 use super::{
     super::finish::{self, Ending},
-    grounding, logprobs, malformed,
+    grounding, logprobs,
     partial::PartialArguments,
 };
 use crate::{
+    failure::malformed,
     json::Node,
     neutral::{At, BlockKind, Event, Origin, RawJson, Signature, derived_finish},
 };
