@@ -15,6 +15,7 @@ mod keys;
 mod ledger;
 mod limits;
 mod network;
+mod operations;
 mod reload;
 mod replay;
 mod routing;

@@ -1,6 +1,7 @@
 //! Whole-gateway tests: the invariants, the traced request, the real program over sockets, reported faults,
 //! recorded exchanges of providers.
 
+#![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod bad_input;

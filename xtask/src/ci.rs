@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: everything that must pass, in order, each step with its time.
 
+mod deny;
 mod setup;
 
 use std::{path::Path, process::Command};
@@ -70,6 +71,7 @@ fn steps(root: &Path, features: Features) -> Vec<Step> {
         cargo("format", &[&["fmt", "--all", "--check"]]),
         here("check-layers", check_layers),
         here("tidy", tidy),
+        here("dependencies", deny::run),
         cargo("clippy", &[&["clippy", "--workspace", "--all-targets", "--locked"], chosen, deny]),
     ];
     if features == Features::Default {

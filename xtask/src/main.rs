@@ -3,6 +3,7 @@
 //! Nothing here is shipped. Every command works on the workspace that holds the current folder, found at run time, so
 //! one built binary can also judge a copy of the repository.
 
+#![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -23,6 +23,8 @@
 //! assert_eq!(provider.snapshot().connections_in_use, 0);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod config;
 mod credential;
 mod fetch;
@@ -30,6 +32,7 @@ mod http;
 mod location;
 mod provider;
 mod scripted;
+mod server_tls;
 mod transport;
 
 pub use self::{
@@ -39,6 +42,7 @@ pub use self::{
     fetch::FetchClient,
     provider::Provider,
     scripted::{InvalidScript, Script, ScriptedAdapter},
+    server_tls::{InvalidServerTls, ServerTls, TlsStream},
     transport::TransportSnapshot,
 };
 

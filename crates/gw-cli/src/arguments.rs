@@ -69,6 +69,9 @@ pub(crate) struct ServeOptions {
     /// What is logged: `error`, `warn`, `info`, `debug`, or a filter such as `gw_server=debug`.
     #[arg(long, env = "GW_LOG", value_name = "FILTER", default_value = "info")]
     pub(crate) log: String,
+    /// How the log is written: lines for people, or a JSON object a line for programs.
+    #[arg(long, env = "GW_LOG_FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) log_format: Format,
 }
 
 #[derive(Debug, Args)]

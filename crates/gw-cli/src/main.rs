@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 done; 1 the work failed, a check that found errors included; 2 wrong usage.
 
+#![forbid(unsafe_code)]
+
 mod arguments;
 mod cache;
 mod check;

@@ -16,7 +16,7 @@ const DEFAULT_FILE: &str = "gw.toml";
 
 /// Serves until a signal says to stop, then drains.
 pub(crate) fn run(options: &ServeOptions) -> Result<(), String> {
-    log::start(&options.log)?;
+    log::start(&options.log, options.log_format)?;
     let start = read(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime

@@ -193,7 +193,7 @@ impl Composition {
                 environment,
                 Arc::clone(&self.gateway),
                 Arc::clone(&self.live),
-                self.server.admin_keys.clone(),
+                self.server.clone(),
                 Arc::clone(&self.ledger),
             )
         })

@@ -13,6 +13,7 @@ mod residency;
 mod route;
 mod scopes;
 mod server;
+mod server_tls;
 mod tenant;
 mod written;
 

@@ -36,6 +36,8 @@
 //! assert!(check(&text.replace("smal\"]", "small\"]"), "gw.toml", &environment).is_ok());
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod built_in;
 mod cache_tools;
 mod catalogue;
@@ -64,7 +66,7 @@ mod stored_keys;
 /// Every environment variable that gw reads by itself.
 pub mod variables;
 
-pub use gw_adapters::TransportSnapshot;
+pub use gw_adapters::{ServerTls, TlsStream, TransportSnapshot};
 pub use gw_cache::evaluate::Share;
 pub use gw_stores::{
     BrokenReceipt, ChainFault, CheckpointSigner, Expected, ExportError, ExportFormat, GroupBy, LedgerFile,
@@ -88,6 +90,6 @@ pub use self::{
     report::{
         BodyFacts, Explained, PolicyChanges, Question, Replay, ReplaySummary, ReplayedRecord, ServedTable,
     },
-    server_settings::{AdminKeys, ServerSettings},
+    server_settings::{AdminKeys, ServerSettings, TlsInForce},
     stored_keys::{KeyDraft, ListedKey, StoredKeys},
 };

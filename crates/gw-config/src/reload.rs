@@ -10,7 +10,7 @@ use gw_types::{BoundedText, Ledger};
 
 pub use self::watch::{Fingerprint, Watch};
 use crate::{
-    AdminKeys, Config, Diagnostics, Environment,
+    Config, Diagnostics, Environment, ServerSettings,
     composition::{InForce, Live, spend},
     parts::{self, Parts},
     server_settings,
@@ -25,7 +25,7 @@ pub struct Reloader {
     environment: Arc<dyn Environment>,
     gateway: Arc<Gateway>,
     live: Arc<Live>,
-    admin_keys: AdminKeys,
+    server: ServerSettings,
     ledger: Arc<dyn Ledger>,
 }
 
@@ -67,10 +67,10 @@ impl Reloader {
         environment: Arc<dyn Environment>,
         gateway: Arc<Gateway>,
         live: Arc<Live>,
-        admin_keys: AdminKeys,
+        server: ServerSettings,
         ledger: Arc<dyn Ledger>,
     ) -> Self {
-        Self { environment, gateway, live, admin_keys, ledger }
+        Self { environment, gateway, live, server, ledger }
     }
 
     /// Returns the file that is read.
@@ -127,7 +127,9 @@ impl Reloader {
             return Err(parts::limits_refused(&errors, &config));
         }
         spent.put(limits);
-        self.admin_keys.replace(server_settings::admin_keys(&config));
+        self.server.admin_keys.replace(server_settings::admin_keys(&config));
+        self.server.tls.replace(server_settings::tls(&config));
+        self.server.admin_tls.replace(server_settings::admin_tls(&config));
         self.live.keys.replace(parts.keys);
         self.gateway.reload(parts.policy);
         let again = config.clone();

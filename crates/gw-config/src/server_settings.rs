@@ -2,7 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use gw_adapters::ServerTls;
 use gw_types::Secret;
 
 use crate::{config::Config, keys::KeyDigest};
@@ -26,6 +27,14 @@ pub struct ServerSettings {
     pub body_timeout: Duration,
     /// Connections at once.
     pub max_connections: u32,
+    /// Connections at once of one address; `None`: as many as there are.
+    pub max_connections_per_address: Option<u32>,
+    /// Origins whose pages may call the data plane; `*` stands for all.
+    pub cors_origins: Arc<[String]>,
+    /// TLS of the data plane.
+    pub tls: TlsInForce,
+    /// TLS of the admin plane.
+    pub admin_tls: TlsInForce,
     /// How long new requests are served after the signal to stop.
     pub drain_grace: Duration,
     /// How long requests in flight may take after the signal to stop.
@@ -46,6 +55,10 @@ impl ServerSettings {
             header_timeout: server.header_timeout,
             body_timeout: server.body_timeout,
             max_connections: server.max_connections,
+            max_connections_per_address: server.max_connections_per_address,
+            cors_origins: server.cors_origins.clone().into(),
+            tls: TlsInForce::new(tls(config)),
+            admin_tls: TlsInForce::new(admin_tls(config)),
             drain_grace: server.drain_grace,
             drain_timeout: server.drain_timeout,
             admin_keys: AdminKeys::new(admin_keys(config)),
@@ -57,6 +70,36 @@ impl ServerSettings {
 pub(crate) fn admin_keys(config: &Config) -> Vec<KeyDigest> {
     let keys = config.file.server.admin_keys.iter();
     keys.map(|key| KeyDigest::of(&[], key.value.value.expose())).collect()
+}
+
+/// Returns what the data plane shows its clients.
+pub(crate) fn tls(config: &Config) -> Option<ServerTls> {
+    config.file.server.tls.as_ref().map(|entry| entry.tls.clone())
+}
+
+/// Returns what the admin plane shows its clients.
+pub(crate) fn admin_tls(config: &Config) -> Option<ServerTls> {
+    config.file.server.admin_tls.as_ref().map(|entry| entry.tls.clone())
+}
+
+/// The TLS of a listener, if it speaks TLS. Clones share it, and a reload replaces it in all: connections that stand keep
+/// the certificate that they began with.
+#[derive(Clone, Debug, Default)]
+pub struct TlsInForce(Arc<ArcSwapOption<ServerTls>>);
+
+impl TlsInForce {
+    pub(crate) fn new(tls: Option<ServerTls>) -> Self {
+        Self(Arc::new(ArcSwapOption::from_pointee(tls)))
+    }
+
+    pub(crate) fn replace(&self, tls: Option<ServerTls>) {
+        self.0.store(tls.map(Arc::new));
+    }
+
+    /// Returns what the next connection is to be met with; `None`: plain text.
+    pub fn get(&self) -> Option<Arc<ServerTls>> {
+        self.0.load_full()
+    }
 }
 
 /// The keys of the admin plane, as digests. Clones share them, and a reload replaces them in all.

@@ -13,6 +13,8 @@
 //! assert_eq!((&*facts.model, facts.messages, facts.text_bytes), ("fast", 1, 2));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod edit;
 mod event_reader;
 mod failure;

@@ -16,6 +16,8 @@
 //! assert_eq!(error.http_status(Dialect::OpenAi), 400);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod detail;
 mod error;
 mod kind;

@@ -529,6 +529,12 @@ impl Drop for Flight {
         if self.open.is_none() {
             return;
         }
+        // A fault of gw's own unwinds through it.
+        if std::thread::panicking() {
+            let fault = GatewayError::new(ErrorKind::Internal, "the gateway met a fault of its own");
+            drop(self.close(Outcome::Failed, Some(&fault)));
+            return;
+        }
         let ends = self.state.ends.load(Ordering::Relaxed);
         let is_open_call = !matches!(self.progress, Progress::Idle | Progress::Answered { .. });
         let changes = self.record().facts.as_ref().is_some_and(|facts| facts.side_effecting);

@@ -14,6 +14,8 @@
 //! assert!(deadline.saturating_since(clock.now()) <= Duration::from_secs(3));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod admission;
 mod attempts;
 mod backoff;

@@ -54,6 +54,8 @@
 //! # }
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod admissible;
 /// The policy compiler: what a policy does with every class of requests, proved before any traffic.
 pub mod analysis;

@@ -18,18 +18,18 @@ use bytes::{Buf, Bytes};
 use gw_types::MonoTime;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use tokio::{io::AsyncRead, net::TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use self::{
     head::{Expiry, HeadWatch, PREFACE_BYTES},
     linger::Linger,
 };
-use crate::{answer, app::WRITE_STALL, line::Line, refusal::Refusal, timer::Timer};
+use crate::{answer, app::WRITE_STALL, line::Line, refusal::Refusal, socket::Socket, timer::Timer};
 
 /// A client's socket.
 #[derive(Debug)]
 pub(crate) struct ClientIo {
-    inner: TokioIo<TcpStream>,
+    inner: TokioIo<Socket>,
     line: Arc<Line>,
     head: HeadWatch,
     reading: Timer,
@@ -44,7 +44,7 @@ pub(crate) struct ClientIo {
 
 impl ClientIo {
     /// Wraps a socket.
-    pub(crate) fn new(stream: TcpStream, line: Arc<Line>) -> Self {
+    pub(crate) fn new(stream: Socket, line: Arc<Line>) -> Self {
         Self {
             inner: TokioIo::new(stream),
             head: HeadWatch::new(line.app.clock.now()),
@@ -74,10 +74,10 @@ impl ClientIo {
                 if begun {
                     // The library writes nothing for a head that breaks off. The answer fits into an empty socket
                     // buffer; where it does not, there is nobody to read it.
-                    let _ = self
-                        .inner
-                        .inner()
-                        .try_write(&answer::raw_refusal("408 Request Timeout", &refusal.error));
+                    let bytes = answer::raw_refusal("408 Request Timeout", &refusal.error);
+                    let socket = self.inner.inner_mut();
+                    let _ = Pin::new(&mut *socket).poll_write(cx, &bytes);
+                    let _ = Pin::new(socket).poll_flush(cx);
                 }
                 // No byte and no error: to the library the client has closed.
                 Poll::Ready(Ok(()))

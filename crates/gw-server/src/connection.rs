@@ -20,7 +20,9 @@ use crate::{
     client_io::ClientIo,
     lifecycle::Phase,
     line::Line,
+    refusal::Reason,
     service::{self, Plane},
+    socket::Socket,
     stream_task::StreamTasks,
 };
 
@@ -36,6 +38,7 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: 
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    let Some(stream) = open(&app, plane, stream).await else { return };
     let line = Arc::new(Line::new(Arc::clone(&app), peer));
     let io = ClientIo::new(stream, Arc::clone(&line));
     let builder = builder(StreamTasks::new(Arc::clone(&app)));
@@ -62,6 +65,26 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: 
     if ended.is_err() {
         tracing::debug!("a client connection broke off");
     }
+}
+
+/// Shakes hands where the listener speaks TLS, within the time that a head may take.
+async fn open(app: &App, plane: Plane, stream: TcpStream) -> Option<Socket> {
+    let tls = match plane {
+        Plane::Data => app.settings.tls.get(),
+        Plane::Admin => app.settings.admin_tls.get(),
+    };
+    let Some(tls) = tls else { return Some(Socket::Plain(stream)) };
+    let until = app.clock.now().saturating_add(app.settings.header_timeout);
+    let shaken = tokio::select! {
+        shaken = tls.accept(stream) => shaken.ok(),
+        () = app.clock.sleep_until(until) => None,
+        () = app.lifecycle.closing() => return None,
+    };
+    if shaken.is_none() {
+        app.metrics.refused(Reason::Tls);
+        tracing::debug!("a client and the server did not agree on TLS");
+    }
+    shaken.map(|stream| Socket::Tls(Box::new(stream)))
 }
 
 fn builder(tasks: StreamTasks) -> Builder<StreamTasks> {

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use crate::{
     answer::{self, Answer},
     app::App,
-    credentials,
+    cors, credentials,
     lifecycle::Phase,
     line::Line,
     paths::DataPath,
@@ -41,6 +41,14 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
     }
     if path == DataPath::Root && path.takes(request.method()) {
         return answer::empty(StatusCode::OK);
+    }
+    // A browser asks without the key that it is going to send.
+    let origins = &app.settings.cors_origins;
+    if !origins.is_empty()
+        && cors::allowed(origins, request.headers()).is_some()
+        && let Some(answer) = cors::preflight(request.method(), request.headers())
+    {
+        return answer;
     }
     let identity = match identify(line, request.headers()) {
         Ok(identity) => identity,

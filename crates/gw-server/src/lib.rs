@@ -18,6 +18,9 @@
 //! }
 //! ```
 
+#![forbid(unsafe_code)]
+
+mod addresses;
 mod admin;
 mod answer;
 mod app;
@@ -25,12 +28,14 @@ mod body;
 mod client_io;
 mod connection;
 mod context;
+mod cors;
 mod credentials;
 mod data;
 mod events;
 mod evidence;
 mod lifecycle;
 mod line;
+mod log_line;
 mod metrics;
 mod paths;
 mod refusal;
@@ -38,6 +43,7 @@ mod reloads;
 mod retry;
 mod server;
 mod service;
+mod socket;
 mod stamp;
 mod stream_task;
 mod timer;

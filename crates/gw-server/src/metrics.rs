@@ -6,33 +6,25 @@
 
 mod ledger;
 mod names;
+mod phases;
 mod scrape;
 
-use std::time::Duration;
-
 use gw_exec::Policy;
-use gw_types::{AccountingRecord, CacheState, Usage};
+use gw_types::{AccountingRecord, CacheState, Outcome};
 use parking_lot::RwLock;
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
 pub use self::ledger::MetricsLedger;
 use self::{
-    names::{Label, Names, TenantCounters},
+    names::{Label, Names, TENANT_LABELS_MAX, TenantCounters},
+    phases::Phases,
     scrape::Gauges,
 };
 use crate::refusal::Reason;
-
-/// Upper bounds of whole requests and of first bytes, in seconds.
-const SECONDS: [f64; 14] =
-    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
-
-/// Upper bounds of gw's own work, in seconds.
-const OWN_SECONDS: [f64; 10] =
-    [0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 1.0];
 
 /// Counts what the gateway does.
 ///
@@ -47,7 +39,7 @@ pub struct Metrics {
     unclassified: Family<DeploymentLabels, Counter>,
     caches: [Counter; CACHE_STATES.len()],
     refusals: Family<ReasonLabels, Counter>,
-    latency: Latency,
+    phases: Phases,
     per_tenant: PerTenant,
     overrun: Counter,
     connections: Gauge,
@@ -90,6 +82,12 @@ pub(crate) struct TenantLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TenantOutcomeLabels {
+    tenant: Label,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TokenLabels {
     tenant: Label,
     class: &'static str,
@@ -103,17 +101,10 @@ struct ResultLabels {
 const CACHE_STATES: [CacheState; 5] =
     [CacheState::Bypass, CacheState::Miss, CacheState::Exact, CacheState::Semantic, CacheState::Coalesced];
 
-/// Where the time of requests goes.
-#[derive(Debug)]
-struct Latency {
-    total: Histogram,
-    first_byte: Histogram,
-    own: Histogram,
-}
-
 /// What is counted by tenant.
 #[derive(Debug, Default)]
 struct PerTenant {
+    requests: Family<TenantOutcomeLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     cost: Family<TenantLabels, Counter>,
 }
@@ -137,11 +128,7 @@ impl Metrics {
             caches: CACHE_STATES
                 .map(|state| cache.get_or_create_owned(&CacheLabels { state: state.as_str() })),
             refusals: Family::default(),
-            latency: Latency {
-                total: Histogram::new(SECONDS),
-                first_byte: Histogram::new(SECONDS),
-                own: Histogram::new(OWN_SECONDS),
-            },
+            phases: Phases::default(),
             per_tenant: PerTenant::default(),
             overrun: Counter::default(),
             connections: Gauge::default(),
@@ -167,13 +154,12 @@ impl Metrics {
         );
         registry.register("cache", "Requests by what the cache did", cache);
         registry.register("refusals", "Requests turned away at the door, by reason", self.refusals.clone());
-        registry.register("request_seconds", "From arrival to the last byte", self.latency.total.clone());
+        self.phases.register(registry);
         registry.register(
-            "upstream_first_byte_seconds",
-            "From the first call to the first byte of the answer",
-            self.latency.first_byte.clone(),
+            "tenant_requests",
+            "Requests of a tenant by their final outcome",
+            self.per_tenant.requests.clone(),
         );
-        registry.register("own_seconds", "The gateway's own work", self.latency.own.clone());
         registry.register("tokens", "Tokens used, by class", self.per_tenant.tokens.clone());
         registry.register(
             "cost_pico_usd",
@@ -191,9 +177,10 @@ impl Metrics {
     }
 
     /// Learns the names of a policy: its deployments and tenants keep their own series from then on. A route needs no
-    /// learning: a record names none but those of the configuration.
+    /// learning: a record names none but those of the configuration. Of the tenants, the first 1,000 by name have series
+    /// of their own; the others share one.
     pub fn learn(&self, policy: &Policy) {
-        let tenants = policy.tenants().into_iter().map(|tenant| {
+        let tenants = policy.tenants().into_iter().take(TENANT_LABELS_MAX).map(|tenant| {
             let counters = self.per_tenant.counters(&Label::of_tenant(&tenant));
             (tenant, counters)
         });
@@ -217,15 +204,16 @@ impl Metrics {
             if attempt.unclassified {
                 self.unclassified.get_or_create(&DeploymentLabels { deployment: deployment.clone() }).inc();
             }
+            self.phases.attempt(&deployment, attempt.duration_us);
             self.attempts.get_or_create(&AttemptLabels { deployment, error }).inc();
         }
         if let Some(counter) = CACHE_STATES.iter().position(|state| *state == record.cache) {
             self.caches[counter].inc();
         }
-        self.latency.observe(record);
+        self.phases.observe(record);
         self.overrun.inc_by(pico(record.overrun.pico()));
         if let Some(tenant) = names.tenant(&record.tenant) {
-            tenant.add(&record.usage, cost(record));
+            tenant.add(record);
         }
     }
 
@@ -256,21 +244,14 @@ impl Drop for OpenConnection {
     }
 }
 
-impl Latency {
-    fn observe(&self, record: &AccountingRecord) {
-        let seconds = |micros: u64| Duration::from_micros(micros).as_secs_f64();
-        self.total.observe(seconds(record.latency.total_us));
-        self.own.observe(seconds(record.latency.own_us));
-        if record.latency.upstream_first_byte_us > 0 {
-            self.first_byte.observe(seconds(record.latency.upstream_first_byte_us));
-        }
-    }
-}
-
 impl PerTenant {
     fn counters(&self, tenant: &Label) -> TenantCounters {
         let tokens = |class| self.tokens.get_or_create_owned(&TokenLabels { tenant: tenant.clone(), class });
         TenantCounters {
+            requests: Outcome::ALL.map(|outcome| {
+                let outcome = outcome.as_str();
+                self.requests.get_or_create_owned(&TenantOutcomeLabels { tenant: tenant.clone(), outcome })
+            }),
             input: tokens("input"),
             cached_input: tokens("cached_input"),
             output: tokens("output"),
@@ -280,11 +261,15 @@ impl PerTenant {
 }
 
 impl TenantCounters {
-    fn add(&self, usage: &Usage, cost: u64) {
+    fn add(&self, record: &AccountingRecord) {
+        let usage = &record.usage;
+        if let Some(counter) = Outcome::ALL.iter().position(|outcome| *outcome == record.outcome) {
+            self.requests[counter].inc();
+        }
         self.input.inc_by(usage.input_total().saturating_sub(usage.cached_input).get());
         self.cached_input.inc_by(usage.cached_input.get());
         self.output.inc_by(usage.output_total().get());
-        self.cost.inc_by(cost);
+        self.cost.inc_by(cost(record));
     }
 }
 

@@ -39,6 +39,10 @@ pub(crate) enum Reason {
     NotAdmitted,
     /// The server is shutting down.
     Draining,
+    /// One address has as many connections as it may.
+    AddressConnections,
+    /// The client and the server did not agree on TLS, or not in time.
+    Tls,
     /// The handler failed by a fault of gw's own.
     Fault,
 }
@@ -63,6 +67,8 @@ impl Reason {
             Self::Header => "header",
             Self::NotAdmitted => "not_admitted",
             Self::Draining => "draining",
+            Self::AddressConnections => "address_connections",
+            Self::Tls => "tls",
             Self::Fault => "fault",
         }
     }

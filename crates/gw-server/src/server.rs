@@ -19,10 +19,12 @@ use tokio::{
 
 use crate::{
     Reloads,
+    addresses::Addresses,
     app::App,
     connection,
     lifecycle::{Lifecycle, Phase},
     metrics::Metrics,
+    refusal::Reason,
     service::Plane,
 };
 
@@ -159,6 +161,8 @@ async fn drain(app: &App) {
 /// Takes connections until the server closes, then waits for them, and for no longer than their last bytes may take.
 async fn accept(app: &Arc<App>, plane: Plane, listener: TcpListener, connections_max: u32) {
     let places = Arc::new(Semaphore::new(usize::try_from(connections_max).unwrap_or(Semaphore::MAX_PERMITS)));
+    let addresses =
+        app.settings.max_connections_per_address.filter(|_| plane == Plane::Data).map(Addresses::new);
     let mut connections = JoinSet::new();
     loop {
         // Ended connections are forgotten here; there are never more than there are places.
@@ -173,11 +177,19 @@ async fn accept(app: &Arc<App>, plane: Plane, listener: TcpListener, connections
             app.clock.sleep_until(after(app, ACCEPT_PAUSE)).await;
             continue;
         };
+        let address = peer.ip().to_canonical();
+        let address_place = match addresses.as_ref().map(|addresses| addresses.take(address)) {
+            Some(None) => {
+                app.metrics.refused(Reason::AddressConnections);
+                continue;
+            }
+            taken => taken.flatten(),
+        };
         let app = Arc::clone(app);
         connections.spawn(async move {
             let gauge = app.metrics.connection();
-            connection::serve(Arc::clone(&app), plane, stream, peer.ip().to_canonical()).await;
-            drop((gauge, place));
+            connection::serve(Arc::clone(&app), plane, stream, address).await;
+            drop((gauge, place, address_place));
         });
     }
     drop(listener);

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use crate::{
     admin,
     answer::{self, Answer},
-    data,
+    cors, data,
     lifecycle::Phase,
     line::{InFlight, Line},
     paths::DataPath,
@@ -42,6 +42,10 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
     let line = in_flight.line();
     let closes = request.version() != Version::HTTP_2;
     let dialect = DataPath::of(request.uri().path()).dialect();
+    let origin = match plane {
+        Plane::Data => cors::allowed(&line.app.settings.cors_origins, request.headers()),
+        Plane::Admin => None,
+    };
     let mut answer = {
         let mut handler = pin!(handle(line, plane, request));
         poll_fn(|cx| {
@@ -55,6 +59,9 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
         })
         .await
     };
+    if let Some(origin) = origin {
+        cors::write(origin, &mut answer);
+    }
     answer.body_mut().keep(in_flight);
     answer
 }

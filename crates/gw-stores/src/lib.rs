@@ -16,6 +16,8 @@
 //! assert!(ledger.take_place());
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod checkpoint;
 mod encode;
 mod error;

@@ -65,6 +65,10 @@ impl Ledger for MemoryLedger {
         self.places.give_back(1);
     }
 
+    fn queue(&self) -> Option<gw_types::LedgerQueue> {
+        Some(self.places.queue())
+    }
+
     fn append(&self, record: Box<AccountingRecord>) -> Receipt {
         let pushed_out = {
             let mut ring = self.ring.lock();

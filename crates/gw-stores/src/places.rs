@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use gw_types::LedgerQueue;
+
 /// Counts the places in use, from 0 to a bound.
 ///
 /// The counter guards no memory of its own (the queue's lock does), so its operations are relaxed.
@@ -14,6 +16,11 @@ pub(crate) struct Places {
 impl Places {
     pub(crate) const fn new(bound: usize) -> Self {
         Self { used: AtomicUsize::new(0), bound }
+    }
+
+    /// Returns how many are in use, and how many there are.
+    pub(crate) fn queue(&self) -> LedgerQueue {
+        LedgerQueue { used: self.used.load(Ordering::Relaxed), places: self.bound }
     }
 
     /// Takes a place; returns whether there was one.
@@ -38,6 +45,7 @@ mod tests {
     fn places_are_bounded_and_come_back() {
         let places = Places::new(2);
         assert_eq!([places.take(), places.take(), places.take()], [true, true, false]);
+        assert_eq!(places.queue(), gw_types::LedgerQueue { used: 2, places: 2 });
         places.give_back(1);
         assert_eq!([places.take(), places.take()], [true, false]);
         places.give_back(2);

@@ -358,6 +358,10 @@ impl Ledger for SqliteLedger {
         self.queue.give_places_back(1);
     }
 
+    fn queue(&self) -> Option<gw_types::LedgerQueue> {
+        Some(self.queue.fill())
+    }
+
     fn append(&self, record: Box<AccountingRecord>) -> Receipt {
         let pushed = with_encoded(&record, |encoded| self.queue.push(encoded, self.wish));
         match pushed {

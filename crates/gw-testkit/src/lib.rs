@@ -15,6 +15,8 @@
 //! assert_eq!(serde_json::from_str::<FaultScript>(&text).unwrap(), script);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod adapter;
 mod provider;
 mod request;

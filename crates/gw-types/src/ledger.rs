@@ -83,8 +83,22 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         Ok(Vec::new())
     }
 
+    /// Returns how full the writer's queue is; `None`: the store does not say.
+    fn queue(&self) -> Option<LedgerQueue> {
+        None
+    }
+
     /// Waits until every appended record is stored.
     async fn flush(&self);
+}
+
+/// How full a ledger's queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerQueue {
+    /// Places in use: requests in flight, and records that are not stored yet.
+    pub used: usize,
+    /// Places there are; a request that finds none is refused.
+    pub places: usize,
 }
 
 /// A record as the store numbered it.

@@ -12,6 +12,8 @@
 //! assert_eq!(price.cost(&usage).unwrap().money, Money::from_micros(2_800));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod adapter;
 mod answer;
 mod capability;
@@ -60,7 +62,7 @@ pub use self::{
         RouteName, TaskClass, TenantId,
     },
     keys::{KeyIdentity, KeyStore, Network, NotANetwork},
-    ledger::{Ledger, LedgerPlace, Receipt, RecordQuery, SpendDetail, SpendRow, StoredRecord},
+    ledger::{Ledger, LedgerPlace, LedgerQueue, Receipt, RecordQuery, SpendDetail, SpendRow, StoredRecord},
     metadata::Metadata,
     money::Money,
     price::{Cost, MissingPrice, Price, PriceTier, Pricing, TierScope},

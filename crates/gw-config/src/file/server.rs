@@ -7,7 +7,10 @@ use std::{
 
 use serde::Serialize;
 
-use super::written;
+use super::{
+    server_tls::{self, TlsEntry},
+    written,
+};
 use crate::{
     reader::{DAY_MS, Faults, Node, Section},
     secret::{FoundSecret, Outside},
@@ -37,6 +40,10 @@ pub(crate) struct ServerEntry {
     pub(crate) drain_grace: Duration,
     #[serde(rename = "drain_timeout_ms", serialize_with = "written::millis")]
     pub(crate) drain_timeout: Duration,
+    pub(crate) max_connections_per_address: Option<u32>,
+    pub(crate) cors_origins: Vec<String>,
+    pub(crate) tls: Option<TlsEntry>,
+    pub(crate) admin_tls: Option<TlsEntry>,
     pub(crate) admin_keys: Vec<Located<FoundSecret>>,
 }
 
@@ -62,6 +69,10 @@ pub(super) fn read(section: Option<Section<'_>>, faults: &Faults, outside: Outsi
         drain_timeout: section
             .millis_within("drain_timeout_ms", 0..=DAY_MS)
             .unwrap_or(Duration::from_secs(30)),
+        max_connections_per_address: section.small_count("max_connections_per_address", 1..=1_000_000),
+        cors_origins: cors_origins(&mut section),
+        tls: server_tls::read(&mut section, "tls", outside),
+        admin_tls: server_tls::read(&mut section, "admin_tls", outside),
         admin_keys: admin_keys(&mut section, outside),
     };
     let admin_keys_written = section.optional("admin_keys").is_some();
@@ -107,6 +118,34 @@ fn address(section: &mut Section<'_>, key: &'static str, default: SocketAddr) ->
 fn admin_keys(section: &mut Section<'_>, outside: Outside<'_>) -> Vec<Located<FoundSecret>> {
     let items = section.optional("admin_keys").and_then(|node| node.filled_list()).unwrap_or_default();
     items.iter().filter_map(|item| outside.secret(item)).collect()
+}
+
+/// Reads origins as browsers write them (RFC 6454, section 6.2), or `*` for all.
+fn cors_origins(section: &mut Section<'_>) -> Vec<String> {
+    let items = section.optional("cors_origins").and_then(|node| node.filled_list()).unwrap_or_default();
+    let origin = |node: &Node<'_>| {
+        let text = node.text()?;
+        if text != "*" && !is_origin(text) {
+            let message = format!("`{}` is no origin: `{}`", node.path(), crate::reader::quotable(text));
+            node.fault(
+                message,
+                "write scheme, host and port as browsers do: `\"https://app.example\"`, or `\"*\"`",
+            );
+            return None;
+        }
+        Some(text.to_owned())
+    };
+    items.iter().filter_map(origin).collect()
+}
+
+fn is_origin(text: &str) -> bool {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| {
+        !rest.is_empty()
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.:[]".contains(&byte))
+    })
 }
 
 fn check_addresses(entry: &ServerEntry, admin_keys_written: bool, faults: &Faults) {

@@ -97,3 +97,18 @@ async fn i13_two_gateways_built_alike_leave_identical_records() {
     };
     assert_eq!(run().await, run().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_of_gws_own_leaves_one_record_and_holds_nothing() {
+    let faulty = provider(1, || panic!("a fault of gw's own"));
+    let house = with_budget(vec![(deployment("up"), faulty)]).build();
+    let mut asking = std::pin::pin!(house.ask(request()));
+    let unwound = std::future::poll_fn(|cx| {
+        let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| asking.as_mut().poll(cx)));
+        std::task::Poll::Ready(polled.is_err())
+    });
+    assert!(unwound.await, "the fault comes through");
+    let record = house.only_record();
+    assert_eq!((record.outcome, record.error), (Outcome::Failed, Some(K::Internal)));
+    assert_eq!((record.attempts.len(), record.attempts[0].error), (1, Some(K::Internal)));
+}

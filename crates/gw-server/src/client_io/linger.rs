@@ -6,13 +6,11 @@ use std::{
 };
 
 use gw_types::{Clock, MonoTime};
-use tokio::{
-    io::{AsyncRead, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     app::{LINGER, LINGER_BYTES_MAX},
+    socket::Socket,
     timer::Timer,
 };
 
@@ -36,12 +34,7 @@ impl Linger {
     }
 
     /// Is ready once the client has ended, or has had its time.
-    pub(super) fn poll(
-        &mut self,
-        stream: &mut TcpStream,
-        clock: &dyn Clock,
-        cx: &mut Context<'_>,
-    ) -> Poll<()> {
+    pub(super) fn poll(&mut self, stream: &mut Socket, clock: &dyn Clock, cx: &mut Context<'_>) -> Poll<()> {
         let until = *self.until.get_or_insert_with(|| clock.now().saturating_add(LINGER));
         let mut scratch = [0; STEP];
         while self.thrown_away < LINGER_BYTES_MAX {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gw_types::{
-    AccountingRecord, GatewayError, KeyNote, Ledger, Receipt, RecordQuery, RequestId, SpendDetail, SpendRow,
-    StoredRecord, UtcTime,
+    AccountingRecord, GatewayError, KeyNote, Ledger, LedgerQueue, Receipt, RecordQuery, RequestId,
+    SpendDetail, SpendRow, StoredRecord, UtcTime,
 };
 
 use super::Metrics;
+use crate::log_line;
 
-/// A ledger that shows every record to the metrics on its way to another ledger.
+/// A ledger that shows every record to the metrics and to the log on its way to another ledger.
 ///
 /// The record of a request is made once, on every path out; counting it there counts every request once.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ impl Ledger for MetricsLedger {
 
     fn append(&self, record: Box<AccountingRecord>) -> Receipt {
         self.metrics.observe(&record);
+        log_line::write(&record);
         self.inner.append(record)
     }
 
@@ -67,6 +69,10 @@ impl Ledger for MetricsLedger {
 
     async fn receipt(&self, id: &RequestId) -> Result<Option<String>, GatewayError> {
         self.inner.receipt(id).await
+    }
+
+    fn queue(&self) -> Option<LedgerQueue> {
+        self.inner.queue()
     }
 
     async fn flush(&self) {

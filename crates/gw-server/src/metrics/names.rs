@@ -4,11 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 use gw_exec::Policy;
-use gw_types::{DeploymentName, RouteName, TenantId};
+use gw_types::{DeploymentName, Outcome, RouteName, TenantId};
 use prometheus_client::{
     encoding::{EncodeLabelValue, LabelValueEncoder},
     metrics::counter::Counter,
 };
+
+/// Tenants with series of their own, whatever the configuration holds: a page of metrics must stay a page.
+pub(super) const TENANT_LABELS_MAX: usize = 1_000;
 
 /// A label value from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,6 +54,8 @@ impl EncodeLabelValue for Label {
 /// What is counted for one tenant; found once, then counted without a look-up.
 #[derive(Debug, Default)]
 pub(super) struct TenantCounters {
+    /// In the order of [`Outcome::ALL`].
+    pub(super) requests: [Counter; Outcome::ALL.len()],
     pub(super) input: Counter,
     pub(super) cached_input: Counter,
     pub(super) output: Counter,

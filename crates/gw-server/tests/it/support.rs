@@ -114,6 +114,11 @@ pub(crate) async fn start(config: &str) -> Running {
 
 /// Starts a server with the configuration and changed settings.
 pub(crate) async fn start_with(config: &str, change: impl FnOnce(&mut ServerSettings)) -> Running {
+    start_of(config, |parts| change(&mut parts.settings)).await
+}
+
+/// Starts a server with the configuration and changed parts.
+pub(crate) async fn start_of(config: &str, change: impl FnOnce(&mut ServerParts)) -> Running {
     let environment = FixedEnvironment::new().with_var("ACME_KEY", KEY).with_var("ADMIN_KEY", ADMIN_KEY);
     let config = Config::parse(config, "gw.toml", &environment).unwrap();
     let clock = ManualClock::new(UtcTime::from_micros(START));
@@ -127,18 +132,18 @@ pub(crate) async fn start_with(config: &str, change: impl FnOnce(&mut ServerSett
     let composition =
         Composition::build(&config, seams, |ledger| Arc::new(MetricsLedger::new(ledger, counted)));
     let composition = composition.await.unwrap();
-    let mut settings = composition.server.clone();
-    change(&mut settings);
     let data = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (data_addr, admin_addr) = (data.local_addr().unwrap(), admin.local_addr().unwrap());
-    let server = Server::new(ServerParts {
+    let mut parts = ServerParts {
         gateway: Arc::clone(&composition.gateway),
         keys: Arc::clone(&composition.key_store),
         ledger: Arc::clone(&composition.ledger),
         metrics,
-        settings,
-    });
+        settings: composition.server.clone(),
+    };
+    change(&mut parts);
+    let server = Server::new(parts);
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(async move {
         let shutdown = async { drop(stopped.await) };

@@ -134,6 +134,10 @@ impl Queue {
         self.places.give_back(count);
     }
 
+    pub(super) fn fill(&self) -> gw_types::LedgerQueue {
+        self.places.queue()
+    }
+
     pub(super) fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
     }
