@@ -156,6 +156,7 @@ async fn streamed(reply: Reply<StreamBody>, stage: &Stage, ask: &Ask) -> Seen {
             let text = text_of(&openai::completion_body(&completion, &stamp(&completion)));
             return Seen::Streamed { text, hit, end: End::Done };
         }
+        StreamBody::Kept(_) => panic!("no request of the simulation names a key"),
     };
     let mut text = String::new();
     let mut end = End::Silent;

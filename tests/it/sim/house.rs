@@ -42,6 +42,8 @@ pub(crate) fn open(stage: &Arc<Stage>, world: usize, ledger: &Arc<Records>, life
         limits,
         exact: ExactCache::new(CacheConfig::default()),
         semantic: SemanticCache::new(SemanticConfig::default(), Arc::new(HashingEmbedder::default())),
+        shared_limits: None,
+        judge: None,
         ledger: Arc::<Records>::clone(ledger),
         clock,
         random: Arc::new(SeededRandom::new(stage.script.seed ^ life)),
