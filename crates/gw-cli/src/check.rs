@@ -28,7 +28,7 @@ pub(crate) fn run(options: &CheckOptions) -> Result<(), String> {
         (Format::Json, true) => output::line(checked.table().map_err(|faults| rendered(&faults))?.to_json()),
         (Format::Text, false) => {
             let counts: Vec<String> =
-                checked.counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+                checked.counts.iter().map(|(what, count)| output::counted(*count, what)).collect();
             let (file, digest) = (options.file.display(), checked.config.digest());
             output::line(format_args!("{file}: valid; {}; digest {digest}", counts.join(", ")))
         }
@@ -53,7 +53,7 @@ fn read(file: &Path, options: &CheckOptions) -> Result<Checked, String> {
         (Err(faults), Format::Text) => Err(rendered(&faults)),
         (Err(faults), Format::Json) => {
             output::line(faults.to_json())?;
-            Err(format!("{}: {} errors", file.display(), faults.iter().len()))
+            Err(format!("{}: {}", file.display(), output::counted(faults.iter().len(), "errors")))
         }
     }
 }

@@ -21,3 +21,9 @@ pub(crate) fn line(text: impl Display) -> Result<(), String> {
 pub(crate) fn aside(text: impl Display) {
     drop(writeln!(io::stderr(), "{text}"));
 }
+
+/// Returns how many there are of something; `what` is a plural that ends in `s`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    let what = if count == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
+    format!("{count} {what}")
+}

@@ -66,7 +66,7 @@ impl Config {
         };
         let bytes = environment.read(path).map_err(|error| {
             let message = format!("the configuration cannot be read: {}", secret::said(&error));
-            unreadable(message, "name a file that is there with `--config FILE`")
+            unreadable(message, what_to_do(error.kind()))
         })?;
         match std::str::from_utf8(&bytes) {
             Ok(text) => Self::parse(text, &name, environment),
@@ -141,6 +141,16 @@ impl Config {
             Diagnostic::at(&self.source, fault.span, &fault.path, fault.message, fault.expected)
         };
         Diagnostics::new(faults.into_iter().map(diagnostic).collect())
+    }
+}
+
+/// Returns what to do about a file that cannot be read.
+const fn what_to_do(kind: std::io::ErrorKind) -> &'static str {
+    match kind {
+        std::io::ErrorKind::FileTooLarge => "name a configuration: no file is read beyond 16 MiB",
+        std::io::ErrorKind::PermissionDenied => "let the user that gw runs as read it",
+        std::io::ErrorKind::IsADirectory => "name the file in it",
+        _ => "name a file that is there with `--config FILE`",
     }
 }
 

@@ -1,12 +1,13 @@
 //! Which known name somebody probably meant.
 
+/// Longer texts are no misspelt name, and the distance costs their product.
+const TEXT_BYTES_MAX: usize = 64;
+
 /// Names listed in a remedy; more would hide it.
 const LISTED_MAX: usize = 16;
 
 /// Returns the known name nearest to `text`, if one is near: at most one edit in three characters.
 pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer texts are no misspelt name, and the distance costs their product.
-    const TEXT_BYTES_MAX: usize = 64;
     if text.len() > TEXT_BYTES_MAX {
         return None;
     }
@@ -20,6 +21,15 @@ pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) 
         })
         .min()
         .map(|(_, name)| name)
+}
+
+/// Returns whether one of two names is probably the other misspelt: they differ by one letter that is added, left out,
+/// exchanged or in the wrong order. Names that differ in their numbers are meant to.
+pub(crate) fn is_misspelt(one: &str, other: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    one.len().max(other.len()) <= TEXT_BYTES_MAX
+        && letters(one) != letters(other)
+        && strsim::damerau_levenshtein(one, other) == 1
 }
 
 /// Returns the remedy for an unknown name: the nearest one, else all of them.
@@ -54,6 +64,18 @@ mod tests {
         check("colour", None);
         check("", None);
         check(&"x".repeat(10_000), None);
+    }
+
+    #[test]
+    fn misspelt_names_differ_by_one_letter_and_not_by_a_number() {
+        for (one, other) in [("uk-south", "uk-suth"), ("uk-west", "uk-wset"), ("westeurope", "west-europe")] {
+            assert!(super::is_misspelt(one, other), "{one} {other}");
+        }
+        for (one, other) in
+            [("us-east-1", "us-east-2"), ("eastus", "eastus2"), ("us-east", "us-west"), ("a", "a")]
+        {
+            assert!(!super::is_misspelt(one, other), "{one} {other}");
+        }
     }
 
     #[test]

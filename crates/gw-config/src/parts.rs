@@ -152,7 +152,7 @@ fn facts(name: &DeploymentName, entry: &DeploymentEntry) -> Deployment {
         provider: entry.provider.value.clone(),
         model: entry.model.clone(),
         model_version: entry.model_version.clone(),
-        region: entry.region.clone(),
+        region: entry.region.value.clone(),
         classification_ceiling: entry.classification_ceiling,
         capabilities: entry.capabilities,
         context_window: entry.context_window,

@@ -87,8 +87,9 @@ impl Source {
     pub(crate) fn line_of(&self, at: usize) -> Range<usize> {
         let line = self.place(at).line - 1;
         let start = self.line_starts.get(line).copied().unwrap_or(0);
-        let end = self.line_starts.get(line + 1).map_or(self.shown.len(), |next| next - 1);
-        start..end.max(start)
+        let end = self.line_starts.get(line + 1).map_or(self.shown.len(), |next| next - 1).max(start);
+        let text = self.shown.get(start..end).unwrap_or_default();
+        start..end - usize::from(text.ends_with('\r'))
     }
 
     /// Returns the whole text as it may be shown.
@@ -137,5 +138,7 @@ mod tests {
         assert_eq!(source.place(999), Place { line: 4, column: 1 });
         assert_eq!(source.shown(source.first_line_of(Span::from(11..15))), "\"x");
         assert_eq!(source.shown(source.line_of(9)), "é = \"x");
+        let windows = Source::new("gw.toml", "a = 1\r\n\r\nb".to_owned());
+        assert_eq!([0, 7, 9].map(|at| windows.shown(windows.line_of(at))), ["a = 1", "", "b"]);
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Facts {
     capabilities: CapabilitySet,
     context_window: Option<u64>,
     max_output: Option<u64>,
+    /// Whether it has a budget of its own.
+    budgeted: bool,
     priced: bool,
     audio_priced: bool,
     images_priced: bool,
@@ -56,8 +58,8 @@ impl Demand {
 }
 
 impl Facts {
-    /// Returns the facts of a deployment whose region is in the groups.
-    pub(crate) fn new(deployment: &Deployment, groups: GroupSet) -> Self {
+    /// Returns the facts of a deployment whose region is in the groups; `budgeted`: it has a budget of its own.
+    pub(crate) fn new(deployment: &Deployment, groups: GroupSet, budgeted: bool) -> Self {
         let has_price_for = |audio, images| match &deployment.pricing {
             Pricing::PerToken(price) => price.require(audio, images).is_ok(),
             Pricing::Free => true,
@@ -69,6 +71,7 @@ impl Facts {
             capabilities: deployment.capabilities,
             context_window: deployment.context_window.map(|tokens| tokens.get()),
             max_output: deployment.max_output_tokens.map(|tokens| tokens.get()),
+            budgeted,
             priced: deployment.pricing.fits_a_budget(),
             audio_priced: has_price_for(true, false),
             images_priced: has_price_for(false, true),
@@ -82,6 +85,7 @@ impl Facts {
 
     /// Returns the first fact that stands against the demand, in the order of [`ExclusionReason::ALL`].
     pub(crate) fn against(&self, demand: &Demand) -> Option<ExclusionReason> {
+        let budgeted = demand.budgeted || self.budgeted;
         let is_missing_price = demand.audio && !self.audio_priced || demand.images && !self.images_priced;
         if !demand.residency.is_some_and(|groups| self.groups.covers(groups)) {
             Some(ExclusionReason::Residency)
@@ -94,9 +98,9 @@ impl Facts {
             Some(ExclusionReason::ContextWindow)
         } else if self.max_output.is_some_and(|longest| demand.output_tokens > longest) {
             Some(ExclusionReason::MaxOutput)
-        } else if demand.budgeted && !self.priced {
+        } else if budgeted && !self.priced {
             Some(ExclusionReason::Unpriced)
-        } else if demand.budgeted && is_missing_price {
+        } else if budgeted && is_missing_price {
             Some(ExclusionReason::MissingPrice)
         } else {
             None

@@ -23,6 +23,9 @@ pub struct RoutingConfig {
     /// The families of models, by deployment. A deployment that is not listed is of a family of its own model's exact
     /// name: two that run one model under two names must say so here.
     pub families: BTreeMap<DeploymentName, ModelName>,
+    /// The deployments with a budget of their own: whatever goes there is held against it, so what has no price there is
+    /// out.
+    pub budgeted: BTreeSet<DeploymentName>,
     /// Classes of requests that are refused, whatever routes would do. [`crate::analysis`] then does not miss a chain for
     /// them.
     pub refused: Vec<RouteMatch>,

@@ -69,7 +69,8 @@ impl Router {
         routes.sort_by(|a, b| (a.priority, &a.name).cmp(&(b.priority, &b.name)));
         let residency = ResidencyGroups::new(&config.residency);
         let facts = |deployment: &Arc<Deployment>| {
-            Facts::new(deployment, ResidencyGroups::containing(&config.residency, &deployment.region))
+            let groups = ResidencyGroups::containing(&config.residency, &deployment.region);
+            Facts::new(deployment, groups, config.budgeted.contains(&deployment.name))
         };
         let family =
             |place: usize| config.families.get(&deployments[place].name).unwrap_or(&deployments[place].model);

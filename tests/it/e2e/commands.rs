@@ -27,9 +27,7 @@ fn good() -> String {
 fn a_good_configuration_checks_with_exit_code_0() {
     let output = check(&good(), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stdout).starts_with("gw.toml: valid; 1 providers, 1 deployments, 1 routes, 1 tenants")
-    );
+    assert!(text(&output.stdout).starts_with("gw.toml: valid; 1 provider, 1 deployment, 1 route, 1 tenant"));
     let json: serde_json::Value =
         serde_json::from_slice(&check(&good(), &["--format", "json"]).stdout).unwrap();
     assert_eq!(

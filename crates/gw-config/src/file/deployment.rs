@@ -27,7 +27,7 @@ pub(crate) struct DeploymentEntry {
     /// The family of models that fallbacks stay in; `None`: not known, and fallbacks are not held to it.
     pub(crate) family: Option<ModelName>,
     pub(crate) model_version: Option<BoundedText>,
-    pub(crate) region: Region,
+    pub(crate) region: Located<Region>,
     pub(crate) classification_ceiling: Classification,
     /// The model of the catalogue that the deployment runs.
     pub(crate) catalogue: Option<String>,
@@ -89,7 +89,7 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
         .and_then(|node| node.reference::<ProviderName>("provider", &names.providers));
     let model = section.required("model", "\"gpt-4.1\"").and_then(|node| node.name::<ModelName>());
     let family = section.optional("family").and_then(|node| node.name::<ModelName>());
-    let region = section.optional("region").and_then(|node| node.name::<Region>()).map(|name| name.value);
+    let region = section.optional("region").and_then(|node| node.name::<Region>());
     let ceiling = section
         .optional("classification_ceiling")
         .and_then(|node| node.choice("classification", &CLASSIFICATIONS));
@@ -114,7 +114,7 @@ pub(super) fn read(node: &Node<'_>, at: Span, names: &Names) -> Option<Deploymen
         model: model?.value,
         family: family.map(|family| family.value),
         model_version,
-        region: region.or_else(|| Region::new(REGION).ok())?,
+        region: region.or_else(|| Some(Located::new(Region::new(REGION).ok()?, at)))?,
         classification_ceiling: ceiling.unwrap_or(Classification::Internal),
         catalogue: known.map(|(name, _)| name),
         differences: facts.differences,

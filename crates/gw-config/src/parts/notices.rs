@@ -1,17 +1,80 @@
-//! What is worth knowing of a configuration that is sound: where it says something else than the catalogue, and what
-//! it limits for nobody.
+//! What is worth knowing of a configuration that is sound: where it says something else than the catalogue, what it
+//! limits for nobody, and where two names were probably meant to be one.
+
+use gw_types::{DeploymentName, Region};
 
 use crate::{
     catalogue::Catalogue,
     config::Config,
     diagnostics::{Diagnostic, Severity},
-    source::Span,
+    file::{DeploymentEntry, RouteEntry},
+    nearest,
+    source::{Located, Span},
 };
 
 /// Returns every notice as a warning.
 pub(super) fn notices(config: &Config) -> Vec<Diagnostic> {
     let mut found = differences(config);
     found.extend(organisations(config));
+    found.extend(regions(config));
+    found.extend(families(config));
+    found
+}
+
+/// Two names of models say nothing about whether one may stand in for the other; so where nobody says it, a chain is not
+/// held to one family, and whoever believes that it is should know.
+fn families(config: &Config) -> Vec<Diagnostic> {
+    let open = |route: &&Located<RouteEntry>| route.value.allow_fallback && !route.value.allow_other_models;
+    config.file.routes.iter().filter(open).filter_map(|route| family_unknown(config, &route.value)).collect()
+}
+
+fn family_unknown(config: &Config, route: &RouteEntry) -> Option<Diagnostic> {
+    let entry = |name: &DeploymentName| config.file.deployments.get(name).map(|entry| &entry.value);
+    let family = |entry: &DeploymentEntry| entry.family.clone().unwrap_or_else(|| entry.model.clone());
+    let mut chain = route.deployments.iter().enumerate();
+    let (_, first) = chain.next()?;
+    let known = entry(&first.value)?;
+    let (at, other, unlike) = chain.find_map(|(at, name)| {
+        let other = entry(&name.value)?;
+        let is_unsaid = known.family.is_none() || other.family.is_none();
+        (is_unsaid && family(known) != family(other)).then_some((at, name, other))
+    })?;
+    let (name, first) = (&route.name, &first.value);
+    let message = format!(
+        "nobody says whether `{}` (`{}`) is of the family of `{first}` (`{}`), so route `{name}` may answer with another \
+         model",
+        other.value, unlike.model, known.model
+    );
+    let expected = format!("write a `family` for both, or `allow_other_models = true` in route `{name}`");
+    let path = format!("routes[{}].deployments[{at}]", route.index);
+    Some(warning(config, other.span, &path, message, expected, "family_unknown"))
+}
+
+/// A region is any name, so a misspelt one is no error; but where it stands on one side only, of deployments or of
+/// groups, and is one letter from one of the other side, a deployment is outside a group that it was meant for.
+fn regions(config: &Config) -> Vec<Diagnostic> {
+    let file = &config.file;
+    let is_used =
+        |region: &Region| file.deployments.values().any(|entry| entry.value.region.value == *region);
+    let is_grouped = |region: &Region| file.residency.values().any(|group| group.value.contains(region));
+    let mut found = Vec::new();
+    for (name, deployment) in &file.deployments {
+        let Located { value: region, span } = &deployment.value.region;
+        for (group, regions) in file.residency.iter().filter(|(_, regions)| !regions.value.contains(region)) {
+            let near =
+                regions.value.iter().filter(|other| nearest::is_misspelt(region.as_str(), other.as_str()));
+            for other in near.filter(|other| !is_grouped(region) || !is_used(other)) {
+                let path = format!("deployments.{name}.region");
+                let message = format!(
+                    "region `{region}` of `{name}` is one letter from `{other}`, a region of `{group}`, and not in that \
+                     group"
+                );
+                let expected =
+                    format!("write the same name in both, or list `{region}` in `[residency]` beside it");
+                found.push(warning(config, *span, &path, message, expected, "region_misspelt"));
+            }
+        }
+    }
     found
 }
 

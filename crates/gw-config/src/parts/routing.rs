@@ -33,6 +33,12 @@ pub(super) fn config(config: &Config, faults: &Faults) -> RoutingConfig {
             .collect(),
         tenant_groups: tenant_groups(config),
         families: file.deployments.iter().filter_map(family).collect(),
+        budgeted: file
+            .deployments
+            .iter()
+            .filter(|(_, entry)| !entry.value.limits.budgets.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect(),
         refused: file.refused.iter().enumerate().map(refused).collect(),
     }
 }

@@ -1,5 +1,7 @@
 //! A request to explain, and what is asked of the router for it.
 
+mod words;
+
 use bytes::Bytes;
 use gw_dialects::{anthropic, completions, embeddings, metadata, openai, responses};
 use gw_exec::{input_at_least, input_estimate};
@@ -178,6 +180,11 @@ impl Asked {
             metadata: Metadata::default(),
             share_key: Some(facts.user.as_ref().map_or_else(|| record.id.to_string(), ToString::to_string)),
         })
+    }
+
+    /// Returns whether nobody is named by whom shares go.
+    pub(super) fn is_without_share_key(&self) -> bool {
+        self.share_key.is_none()
     }
 
     /// Returns whether the classification is below what the tenant's requests begin with.

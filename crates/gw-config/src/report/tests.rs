@@ -45,7 +45,8 @@ fn i02_a_restricted_request_demanding_onshore_finds_the_offshore_deployment_out(
     explains(
         &Question::default(),
         true,
-        "route `any`: answers\n  `us`: candidate 1\n  `ptu`: candidate 2\nserved by route `any`: us, ptu",
+        "request: model `m`, tenant `t`, internal, needs `chat`\nroute `any`: answers\n  `us`: candidate 1\n  `ptu`: \
+         candidate 2\nserved by route `any`: us, ptu",
     );
     let restricted = Question {
         classification: Some("restricted".to_owned()),
@@ -55,14 +56,16 @@ fn i02_a_restricted_request_demanding_onshore_finds_the_offshore_deployment_out(
     explains(
         &restricted,
         true,
-        "route `any`: answers\n  `us`: out: residency\n  `ptu`: candidate 1\nserved by route `any`: ptu",
+        "request: model `m`, tenant `t`, restricted, residency `onshore`, needs `chat`\nroute `any`: answers\n  `us`: \
+         out: residency: `us` is not in `onshore`\n  `ptu`: candidate 1\nserved by route `any`: ptu",
     );
     let tools = Question { needs: vec!["tools".to_owned()], stream: true, ..Question::default() };
     explains(
         &tools,
         false,
-        "route `any`: matches, and nobody may answer; the next is asked\n  `us`: out: capability\n  `ptu`: out: \
-         capability\nrefused: no deployment may answer",
+        "request: model `m`, tenant `t`, internal, needs `chat` and `streaming` and `tools`\nroute `any`: matches, and \
+         nobody may answer; the next is asked\n  `us`: out: capability: it lacks `tools`\n  `ptu`: out: capability: it \
+         lacks `tools`\nrefused: no deployment may answer",
     );
 }
 
@@ -125,7 +128,9 @@ fn a_body_says_what_its_request_needs() {
     };
     let tools = r#"{"model": "m", "messages": [{"role": "user", "content": "x"}],
                     "tools": [{"type": "function", "function": {"name": "f"}}]}"#;
-    assert!(ask(tools).ends_with("`us`: out: capability\n  `ptu`: candidate 1\nserved by route `any`: ptu"));
+    assert!(ask(tools).ends_with(
+        "`us`: out: capability: it lacks `tools`\n  `ptu`: candidate 1\nserved by route `any`: ptu"
+    ));
     let long =
         format!(r#"{{"model": "m", "messages": [{{"role": "user", "content": "{}"}}]}}"#, "x".repeat(9_000));
     assert!(ask(&long).contains("`ptu`: out: context_window"));
@@ -168,7 +173,9 @@ fn a_record_is_decided_again() {
     assert!(said.starts_with("then: route `restricted-reasoning`, candidates ["), "{said}");
     assert!(said.contains("the configuration was another one then: sha256:0f1e2d, and is "), "{said}");
     assert!(
-        said.ends_with("`us`: out: residency\n  `ptu`: candidate 1\nserved by route `any`: ptu"),
+        said.ends_with(
+            "`us`: out: residency: `us` is not in `onshore`\n  `ptu`: candidate 1\nserved by route `any`: ptu"
+        ),
         "{said}"
     );
     record.tenant = "gone".parse().unwrap();
@@ -188,7 +195,7 @@ fn what_is_declared_refused_is_said() {
     let explained = policy(&text).explain(&question).unwrap();
     assert_eq!(
         explained.to_string(),
-        "declaration 1 refuses such requests\nroute `any`: not asked\nrefused: such requests are declared refused"
+        "request: model `m`, tenant `t`, restricted, needs `chat`\ndeclaration 1 refuses such requests\nroute `any`: not asked\nrefused: such requests are declared refused"
     );
     let json: serde_json::Value = serde_json::from_str(&explained.to_json()).unwrap();
     assert_eq!((json["served"].as_bool(), json["declared_refused"].as_u64()), (Some(false), Some(0)));
@@ -248,6 +255,16 @@ fn i20_the_budget_of_a_model_keeps_out_what_has_no_price() {
 }
 
 #[test]
+fn a_budget_of_a_deployment_without_a_price_refuses_the_start() {
+    let text = POLICY.replace(
+        "region = \"us\", price = \"free\"",
+        &format!("region = \"us\", price = \"unpriced\", {BUDGET}"),
+    );
+    let refused = check(&text, "gw.toml", &environment()).unwrap_err().to_string();
+    assert!(refused.contains("no request that route `any` takes may use `us`: `unpriced`"), "{refused}");
+}
+
+#[test]
 fn programs_get_the_request_that_shows_a_finding() {
     let text = POLICY.replace("models = [\"m\"]", "models = [\"m\"], metadata = { team = [\"a\"] }");
     let checked = policy(&text);
@@ -255,4 +272,58 @@ fn programs_get_the_request_that_shows_a_finding() {
     let partly = shown.iter().find(|one| one["code"] == "partly_usable").unwrap();
     assert_eq!(partly["witness"]["model"], "m");
     assert_eq!(partly["witness"]["metadata"]["team"], "a");
+}
+
+#[test]
+fn what_chance_decides_is_said() {
+    let canary = "[[routes]]\nname = \"canary\"\npriority = -1\nmatch = { models = [\"m\"], share_percent = 5 }\n\
+                  deployments = [\"ptu\"]\n[tenants.t]";
+    let text = POLICY
+        .replace("[tenants.t]", canary)
+        .replace("name = \"any\"", "name = \"any\"\nstrategy = \"least-busy\"");
+    let ask = |share_key: Option<&str>| {
+        let share_key = share_key.map(ToOwned::to_owned);
+        let question = Question { model: "m".to_owned(), share_key, ..Question::default() };
+        policy(&text).explain(&question).unwrap()
+    };
+    let said = ask(None).to_string();
+    assert!(
+        said.starts_with(
+            "the request names no end user, so in the running gateway chance decides whether it is in the share of \
+             route `canary`\nrequest: "
+        ),
+        "{said}"
+    );
+    assert!(
+        said.ends_with("`any`: us, ptu; which of them comes first `least-busy` decides at each request"),
+        "{said}"
+    );
+    assert!(!ask(Some("u")).to_string().contains("chance"));
+    let json: serde_json::Value = serde_json::from_str(&ask(None).to_json()).unwrap();
+    assert_eq!(
+        (json["strategy"].as_str(), json["request"]["model"].as_str()),
+        (Some("least-busy"), Some("m"))
+    );
+}
+
+#[test]
+fn what_stands_against_a_deployment_is_said_with_its_figures() {
+    let facts = "price = \"unpriced\", context_window = 1_000, max_output_tokens = 100 }\n[[routes]]";
+    let text = POLICY.replace("price = \"free\" }\n[[routes]]", facts);
+    let against = |text: &str, question: &Question| {
+        let question = Question { model: "m".to_owned(), ..question.clone() };
+        let said = policy(text).explain(&question).unwrap().to_string();
+        let line = said.lines().find(|line| line.starts_with("  `us`: out: ")).map(ToOwned::to_owned);
+        line.unwrap_or(said)
+    };
+    let question = Question::default();
+    let restricted = Question { classification: Some("restricted".to_owned()), ..question.clone() };
+    let expected = "  `us`: out: classification_ceiling: it may see `internal` at most";
+    assert_eq!(against(&text, &restricted), expected);
+    let long = Question { input_tokens: 950, output_tokens: Some(60), ..question.clone() };
+    let expected =
+        "  `us`: out: context_window: at least 950 input tokens and 60 output tokens, and a window of 1000";
+    assert_eq!(against(&text, &long), expected);
+    let expected = "  `us`: out: max_output: 101 output tokens, and it answers with 100 at most";
+    assert_eq!(against(&text, &Question { output_tokens: Some(101), ..question.clone() }), expected);
 }

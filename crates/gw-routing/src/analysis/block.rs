@@ -30,6 +30,8 @@ pub(super) struct Atlas<'a> {
     pub(super) blocks: Vec<Block>,
     /// How many classes there are; the blocks are whole only if it is within [`CLASSES_MAX`].
     pub(super) count: u128,
+    /// Where there are too many: the first route of the requests that pass the bound.
+    pub(super) passed_at: Option<RuleRef>,
 }
 
 /// Models and tenants between whose requests nothing distinguishes but the seven dimensions.
@@ -94,8 +96,8 @@ impl<'a> Atlas<'a> {
         let rules: Vec<RuleRef> = sides.iter().enumerate().flat_map(|(at, side)| side.rules(at)).collect();
         let models = model_classes(&sides);
         let tenants = tenant_classes(&sides, &rules);
-        let mut atlas = Self { sides, rules, models, tenants, blocks: Vec::new(), count: 0 };
-        (atlas.blocks, atlas.count) = atlas.blocks();
+        let mut atlas = Self { sides, rules, models, tenants, blocks: Vec::new(), count: 0, passed_at: None };
+        (atlas.blocks, atlas.count, atlas.passed_at) = atlas.blocks();
         Ok(atlas)
     }
 
@@ -108,8 +110,9 @@ impl<'a> Atlas<'a> {
         self.tenants[block.pairs[0].1].facts[side]
     }
 
-    /// Returns the blocks, and how many classes they have. Where there are too many the rest is not made.
-    fn blocks(&self) -> (Vec<Block>, u128) {
+    /// Returns the blocks, and how many classes they have. Where there are too many the rest is not made, and the first
+    /// route of those that pass the bound is returned too.
+    fn blocks(&self) -> (Vec<Block>, u128, Option<RuleRef>) {
         type Told<'a> = Vec<Option<(gw_types::Classification, Option<&'a Residency>)>>;
         type Key<'a> = (Vec<usize>, Told<'a>, Vec<bool>);
         let (mut blocks, mut count) = (Vec::<Block>::new(), 0_u128);
@@ -120,9 +123,10 @@ impl<'a> Atlas<'a> {
                 let local: Vec<usize> =
                     class.rules.iter().copied().filter(|rule| of.rules.contains(*rule)).collect();
                 let is_route = |rule: &usize| matches!(self.rules[*rule].place, RulePlace::Route(_));
-                if !local.iter().any(is_route) {
+                let Some(first) = local.iter().find(|rule| is_route(rule)).map(|rule| self.rules[*rule])
+                else {
                     continue;
-                }
+                };
                 let told = of
                     .facts
                     .iter()
@@ -140,18 +144,18 @@ impl<'a> Atlas<'a> {
                     Some(block) => block.pairs.push((model, tenant)),
                     None => {
                         let Some(block) = self.block((model, tenant), &local, budgeted) else {
-                            return (blocks, u128::MAX);
+                            return (blocks, u128::MAX, Some(first));
                         };
                         count = count.saturating_add(block.count());
                         blocks.push(block);
                     }
                 }
                 if count > CLASSES_MAX {
-                    return (blocks, count);
+                    return (blocks, count, Some(first));
                 }
             }
         }
-        (blocks, count)
+        (blocks, count, None)
     }
 
     /// Returns whether some deployment of the rule is kept from some requests by a budget.

@@ -8,6 +8,7 @@ use super::{
     DemandKind, Finding, FindingKind, PolicyFacts, Report, Severity, Witness,
     block::{Atlas, Block, Choice, Class, DEMANDS, NEEDS},
     outcome::{Offer, Offers, Verdict, name, offers, verdict},
+    side::RulePlace,
     timing,
 };
 use crate::{ExclusionReason, RoutingError, admissible::Demand};
@@ -28,7 +29,7 @@ pub fn analyse(facts: &PolicyFacts) -> Result<Report, Vec<RoutingError>> {
         }
         survey.findings()
     } else {
-        vec![FindingKind::TooManyClasses(atlas.count).found()]
+        vec![too_many(&atlas)]
     };
     findings.extend(timing::findings(&atlas.sides[0]));
     for finding in findings {
@@ -38,6 +39,14 @@ pub fn analyse(facts: &PolicyFacts) -> Result<Report, Vec<RoutingError>> {
         }
     }
     Ok(report)
+}
+
+fn too_many(atlas: &Atlas<'_>) -> Finding {
+    let finding = FindingKind::TooManyClasses(atlas.count).found();
+    match atlas.passed_at.map(|rule| rule.place) {
+        Some(RulePlace::Route(route)) => finding.at_route(atlas.sides[0].route_name(route)),
+        Some(RulePlace::Refused(_)) | None => finding,
+    }
 }
 
 /// A class of a block, as (place of the block, class).

@@ -81,7 +81,8 @@ impl fmt::Display for Finding {
                 write_reasons(f, reasons)
             }
             FindingKind::TooManyClasses(_) => {
-                write!(f, "the policy tells more than {CLASSES_MAX} classes of requests apart")
+                write!(f, "the policy tells more than {CLASSES_MAX} classes of requests apart; ")?;
+                write!(f, "those of route {route} and the routes that share its requests pass that number")
             }
             FindingKind::PartlyUsable(reasons) => write!(
                 f,

@@ -2,7 +2,7 @@
 
 mod faults;
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
 use gw_types::{
     Capability, CapabilitySet, Classification, Deployment, DeploymentName, DeploymentTiming, ModelName,
@@ -167,6 +167,22 @@ fn a_budget_wants_prices() {
     check_facts(text_only, ask(false, true, true), None);
     check_facts(all, ask(true, true, true), None);
     check_facts(|_| {}, ask(true, true, true), None);
+}
+
+#[test]
+fn a_budget_of_a_deployment_wants_its_price_whoever_asks() {
+    let mut unpriced = deployment("d");
+    unpriced.pricing = Pricing::Unpriced;
+    let facts = |budgeted| RoutingConfig {
+        budgeted: if budgeted { names(&["d"]).into_iter().collect() } else { BTreeSet::new() },
+        ..config(vec![route("r", 0, &["m"], &["d"])])
+    };
+    for (budgeted, expected) in [(false, None), (true, Some(Why::Unpriced))] {
+        let router = Router::new(facts(budgeted), &[Arc::new(unpriced.clone())]).unwrap();
+        let selection = router.candidates(&RouteQuery::new("m", &tenant("t"), Classification::Public));
+        assert_eq!(selection.exclusions.first().map(|exclusion| exclusion.reason), expected);
+        assert_eq!(selection.chain.is_empty(), budgeted);
+    }
 }
 
 #[test]

@@ -135,6 +135,42 @@ fn warnings_stand_at_what_has_to_change() {
 }
 
 #[test]
+fn a_region_that_is_one_letter_from_one_of_a_group_is_warned_of() {
+    let unclear = "region = \"uk-suth\"";
+    warns("region = \"uk-south\"", unclear, "10:10: region_misspelt\n24:16: partly_usable");
+    warns("[\"uk-south\"]", "[\"uk-south\", \"uk-suoth\"]", "");
+    let text = CLEAN.replace("[\"uk-south\"]", "[\"uk-south\", \"uk-wset\"]").replacen(
+        "uk-south\"\n",
+        "uk-west\"\n",
+        1,
+    );
+    let checked = check(&text, "gw.toml", &environment()).unwrap();
+    let said = checked.warnings.to_string();
+    assert!(
+        said.contains(
+            "gw.toml:10:10: region `uk-west` of `a` is one letter from `uk-wset`, a region of `onshore`, and not in \
+             that group; write the same name in both, or list `uk-west` in `[residency]` beside it"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_fallback_to_a_model_whose_family_nobody_states_is_warned_of() {
+    let other = CLEAN.replacen("model = \"m\"", "model = \"n\"", 1);
+    let codes = |text: &str| {
+        let checked = check(text, "gw.toml", &environment()).unwrap();
+        checked.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let expected = "gw.toml:24:21: nobody says whether `b` (`m`) is of the family of `a` (`n`), so route `r` may answer \
+                    with another model; write a `family` for both, or `allow_other_models = true` in route `r`";
+    assert_eq!(codes(&other), [expected]);
+    let none: [&str; 0] = [];
+    assert_eq!(codes(&other.replace("provider = \"p\"", "provider = \"p\"\nfamily = \"f\"")), none);
+    assert_eq!(codes(&other.replace("name = \"r\"", "name = \"r\"\nallow_other_models = true")), none);
+}
+
+#[test]
 fn a_tenant_that_reaches_nothing_is_warned_of() {
     let text = CLEAN.replace("models = [\"m\"]", "models = [\"m\"], tenants = [\"t\"]")
         + "[tenants.u]\nkeys = [{ name = \"k\", secret = { env = \"UP_KEY\" } }]\n";
