@@ -3,6 +3,7 @@
 mod admin;
 mod answers;
 mod audit;
+mod cache;
 mod cancel;
 mod commands;
 mod dialects;

@@ -11,4 +11,5 @@ mod invariants;
 mod sim;
 mod support;
 mod trace;
+mod verified;
 mod wire;

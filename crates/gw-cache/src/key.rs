@@ -98,6 +98,15 @@ impl CacheKey {
         self
     }
 
+    /// Returns the key of a request that carries something beside its body that may change the answer, such as a
+    /// caller's header that its provider gets.
+    #[must_use]
+    pub fn beside(mut self, name: &str, value: &str) -> Self {
+        self.digest =
+            derived(&derived(&self.digest, "gw beside 1", name.as_bytes()), "gw value 1", value.as_bytes());
+        self
+    }
+
     /// Returns the key of the form that an answer in flight has: plain, a stream, a stream that reports usage. A
     /// remembered answer is given in every form; the bytes of one in flight have one only.
     #[must_use]
@@ -150,13 +159,16 @@ impl std::fmt::Debug for CacheKey {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Partition {
     origin: Origin,
+    /// In the digest too; here for reports.
+    primary: DeploymentName,
     digest: [u8; 32],
 }
 
 impl Partition {
     /// Returns the partition of the parts; every one of them keeps entries apart.
     pub fn new(parts: &KeyParts<'_>) -> Self {
-        Self { origin: parts.origin(), digest: parts.hash("gw semantic 1").finalize().into() }
+        let digest = parts.hash("gw semantic 1").finalize().into();
+        Self { origin: parts.origin(), primary: parts.primary.clone(), digest }
     }
 
     /// Returns the partition for an epoch of the route's knowledge; without this the epoch is 0.
@@ -164,6 +176,19 @@ impl Partition {
     pub fn at_epoch(mut self, epoch: u64) -> Self {
         (self.origin.epoch, self.digest) = (epoch, derived(&self.digest, "gw epoch 1", &epoch.to_le_bytes()));
         self
+    }
+
+    /// Returns the partition of requests that carry something beside their body that may change the answer.
+    #[must_use]
+    pub fn beside(mut self, name: &str, value: &str) -> Self {
+        self.digest =
+            derived(&derived(&self.digest, "gw beside 1", name.as_bytes()), "gw value 1", value.as_bytes());
+        self
+    }
+
+    /// Returns the primary deployment.
+    pub(crate) fn primary(&self) -> &DeploymentName {
+        &self.primary
     }
 
     /// Returns the partition for a locale: questions in one language are never answered with another's.

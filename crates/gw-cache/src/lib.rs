@@ -59,6 +59,7 @@
 
 mod answer;
 mod canonical;
+mod decisions;
 mod embed;
 /// Replays labelled questions through the real semantic cache, and counts.
 pub mod evaluate;
@@ -79,6 +80,8 @@ mod write;
 
 pub use self::{
     answer::CachedAnswer,
+    canonical::says_the_same,
+    decisions::{Decisions, JudgeReport, PartitionReport, SemanticDecision, Unlabelled},
     embed::{BuiltInEmbedder, Embedder, HashingEmbedder, WordEmbedder},
     exact::{CacheConfig, CacheUsage, ExactCache},
     invalidate::InvalidationScope,

@@ -5,6 +5,8 @@ use std::time::Duration;
 use gw_types::{CacheControl, Classification, Temperature};
 use serde::{Deserialize, Serialize};
 
+use crate::SemanticDecision;
+
 /// What a route says about its cache.
 ///
 /// The default keeps nothing: a cache is on only where a route switches it on.
@@ -20,6 +22,13 @@ pub struct CachePolicy {
     pub cache_ceiling: Classification,
     /// Whether, and how near, similar requests are answered from the cache.
     pub semantic: Option<SemanticPolicy>,
+    /// What decides about similar requests; the threshold of `semantic` is then the least similarity of a would-be hit.
+    pub decision: SemanticDecision,
+    /// Whether tools are pure: what an answer that calls them asks for is the same whenever it is asked for, and changes
+    /// nothing. Only then may such an answer be kept.
+    pub pure_tools: bool,
+    /// The epoch of the route's knowledge: answers of another one are never found.
+    pub epoch: u64,
 }
 
 impl CachePolicy {
@@ -47,6 +56,9 @@ impl Default for CachePolicy {
             temperature: TemperaturePolicy::Any,
             cache_ceiling: Classification::Restricted,
             semantic: None,
+            decision: SemanticDecision::Fixed,
+            pure_tools: false,
+            epoch: 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use gw_types::{CacheControl, Classification, Completion, FinishReason, Money, Temperature};
+use gw_types::{CacheControl, Choice, Classification, Completion, FinishReason, Money, Temperature};
 
 use crate::{CachePolicy, CachedAnswer};
 
@@ -118,22 +118,24 @@ fn check_answer(rule: &WriteRule<'_>, answer: &CachedAnswer) -> Result<(), NotSt
         return Err(NotStored::Incomplete);
     }
     let parts = answer.completion.as_deref();
-    if answer.facts.finish != Some(FinishReason::Stop) || !parts.is_none_or(all_stopped) {
+    let pure_tools = rule.policy.pure_tools;
+    let calls = answer.facts.tool_calls || parts.is_some_and(calls_tools);
+    let is_done = |finish| finish == FinishReason::Stop || pure_tools && finish == FinishReason::ToolCalls;
+    // A refusal may come with the finish reason stop; it is the model's mood at that moment and no answer to keep.
+    let is_whole = |choice: &Choice| is_done(choice.finish) && choice.refusal.is_none();
+    if !answer.facts.finish.is_some_and(is_done)
+        || !parts.is_none_or(|parts| parts.choices.iter().all(is_whole))
+    {
         return Err(NotStored::NotStop);
     }
-    if answer.facts.tool_calls || parts.is_some_and(calls_tools) {
+    if calls && !pure_tools {
         return Err(NotStored::ToolCalls);
     }
     let nothing_to_give = answer.raw.is_none() && parts.is_none_or(|parts| parts.choices.is_empty());
-    if nothing_to_give || answer.facts.content_bytes == 0 {
+    if nothing_to_give || answer.facts.content_bytes == 0 && !calls {
         return Err(NotStored::Empty);
     }
     Ok(())
-}
-
-/// A refusal may come with the finish reason stop; it is the model's mood at that moment and no answer to keep.
-fn all_stopped(completion: &Completion) -> bool {
-    completion.choices.iter().all(|choice| choice.finish == FinishReason::Stop && choice.refusal.is_none())
 }
 
 fn calls_tools(completion: &Completion) -> bool {

@@ -4,8 +4,10 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+mod cache;
 mod ledger;
 
+pub(crate) use self::cache::{AdminOptions, CacheCommand, EvaluateOptions, InvalidateOptions};
 pub(crate) use self::ledger::{
     ExportAs, ExportOptions, LedgerCommand, LedgerOptions, PeriodOptions, ReceiptOptions, ReplayOptions,
     ReportOptions, RetainOptions, VerifyOptions,
@@ -31,6 +33,11 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Shows a plain answer, a stream, a failover and a refusal, against a fake provider in the same process.
     Demo,
+    /// Says what the cache of a running gateway holds and decides, makes it forget, tries labelled questions.
+    Cache {
+        #[command(subcommand)]
+        command: CacheCommand,
+    },
     /// Checks, exports, adds up and prunes the records.
     Ledger {
         #[command(subcommand)]

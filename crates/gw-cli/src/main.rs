@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 the work failed, a check that found errors included; 2 wrong usage.
 
 mod arguments;
+mod cache;
 mod check;
 mod demo;
 mod explain;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Explain(options) => explain::run(options),
         Command::Models(options) => models::run(options),
         Command::Demo => demo::run(),
+        Command::Cache { command } => cache::run(command),
         Command::Ledger { command } => ledger::run(command),
         Command::Replay(options) => replay::run(options),
         Command::Keys { command: KeysCommand::Create(options) } => keys::create(options),

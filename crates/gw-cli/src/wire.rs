@@ -1,4 +1,5 @@
-//! The smallest HTTP client that `gw demo` can show headers with: one request a connection, the bytes as they come.
+//! The smallest HTTP client that `gw demo` can show headers with and `gw cache` can ask a gateway with: one request a
+//! connection, the bytes as they come.
 
 use std::{io, net::SocketAddr};
 
@@ -23,9 +24,24 @@ pub(crate) async fn post(
     headers: &[(&str, &str)],
     body: &str,
 ) -> io::Result<Answer> {
+    send("POST", to, path, headers, body).await
+}
+
+/// Asks for a page.
+pub(crate) async fn get(to: SocketAddr, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
+    send("GET", to, path, headers, "").await
+}
+
+async fn send(
+    method: &str,
+    to: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<Answer> {
     let mut stream = TcpStream::connect(to).await?;
     let mut request = format!(
-        "POST {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-type: application/json\r\n"
+        "{method} {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\ncontent-type: application/json\r\n"
     );
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));

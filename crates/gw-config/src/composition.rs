@@ -22,6 +22,7 @@ use crate::{
     config::Config,
     diagnostics::Diagnostics,
     file::{Callers, Durability, Store, TransportEntry},
+    judge::Judge,
     keys::LiveKeys,
     parts::{self, Built, Parts},
 };
@@ -145,6 +146,7 @@ impl Composition {
             random: seams.random,
             ids: seams.ids,
             codecs,
+            judge: Some(Arc::new(Judge)),
         };
         let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
         let live = Arc::new(Live { keys: LiveKeys::new(parts.keys), in_force });

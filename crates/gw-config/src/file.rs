@@ -31,7 +31,7 @@ pub(crate) use self::{
         CredentialsEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry,
         TransportEntry,
     },
-    route::{CacheEntry, RouteEntry, TemperatureEntry},
+    route::{CacheEntry, DecisionEntry, RouteEntry, SemanticEntry, TemperatureEntry},
     scopes::{OrganisationEntry, WholeEntry},
     server::ServerEntry,
     tenant::{KeyEntry, KeySource, QueueEntry, TenantEntry},

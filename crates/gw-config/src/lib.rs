@@ -37,6 +37,7 @@
 //! ```
 
 mod built_in;
+mod cache_tools;
 mod catalogue;
 mod check;
 mod composition;
@@ -44,6 +45,7 @@ mod config;
 mod diagnostics;
 mod environment;
 mod file;
+mod judge;
 mod keys;
 mod mask;
 mod nearest;
@@ -60,6 +62,7 @@ mod source;
 pub mod variables;
 
 pub use gw_adapters::TransportSnapshot;
+pub use gw_cache::evaluate::Share;
 pub use gw_stores::{
     BrokenReceipt, ChainFault, CheckpointSigner, Expected, ExportError, ExportFormat, GroupBy, LedgerFile,
     Period, RecordReceipt, ReportRow, Retained, StoreError, Sums, Verified,
@@ -67,6 +70,7 @@ pub use gw_stores::{
 
 pub use self::{
     built_in::BuiltIn,
+    cache_tools::{EvaluatedCache, evaluate_cache},
     catalogue::{Catalogue, CatalogueFilter, ListedModel},
     check::{Checked, check},
     composition::{Composition, DeploymentStatus, Seams},

@@ -37,6 +37,8 @@ pub(crate) struct Flight {
     pub(crate) deadline: MonoTime,
     /// The call that equal requests share, where this one leads it.
     pub(crate) call: Option<Arc<Call>>,
+    /// What the request is for, if it is one that gw makes on the side: then its cost is a side cost.
+    pub(crate) side: Option<&'static str>,
     pub(crate) held: Held,
     pub(crate) progress: Progress,
     pub(crate) spans: Spans,
@@ -112,6 +114,7 @@ impl Flight {
             queue: queue.unwrap_or_default(),
             arrived,
             call: None,
+            side: None,
             held: Held::default(),
             progress: Progress::Idle,
             spans: Spans::default(),
@@ -326,6 +329,9 @@ impl Flight {
             None => self.held.call.release(),
         }
         self.settle(record, now);
+        if let Some(purpose) = self.side {
+            as_side_cost(record, purpose);
+        }
         record.latency = self.spans.split(self.arrived, now);
         self.held.slot = None;
         open.place.append(open.record)
@@ -391,6 +397,16 @@ impl Flight {
                 estimator.observe_output(tenant, route, task_class, TokenCount::new(each));
             }
         }
+    }
+}
+
+/// Puts what a call on the side has cost where it belongs: nobody asked for its answer.
+fn as_side_cost(record: &mut AccountingRecord, purpose: &'static str) {
+    let cost = std::mem::replace(&mut record.cost, Money::ZERO);
+    if let Some(deployment) = record.serving.clone().or_else(|| record.primary.clone())
+        && !cost.is_zero()
+    {
+        record.side_costs.push(SideCost { purpose: BoundedText::new(purpose), deployment, cost });
     }
 }
 

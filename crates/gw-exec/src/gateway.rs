@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use gw_cache::InvalidationScope;
 use gw_limits::{Limits, ScopeSnapshot, SubjectIds, TenantSnapshot};
 use gw_types::{
     Clock, DeploymentName, ErrorKind, GatewayError, KeyIdentity, LedgerPlace, ModelName, NormalizedRequest,
@@ -18,7 +19,7 @@ use crate::{
     relay::Relay,
     reply::{Body, Failure, Reply, StreamBody},
     sharing::Sharing,
-    snapshot::GatewaySnapshot,
+    snapshot::{CacheReport, CacheScopeUsage, GatewaySnapshot},
     state::{State, StateConfig},
 };
 
@@ -190,6 +191,30 @@ impl Gateway {
             Ok(Served::Complete(_)) => Err(flight.fail(wrong_form(), side_effecting).await),
             Err(error) => Err(flight.fail(error, side_effecting).await),
         }
+    }
+
+    /// Returns what the caches hold and have decided.
+    pub fn cache_report(&self) -> CacheReport {
+        CacheReport::read(&self.state)
+    }
+
+    /// Returns what [`Gateway::invalidate_cache`] would remove.
+    pub fn cache_matching(&self, scope: &InvalidationScope) -> CacheScopeUsage {
+        let State { exact, semantic, .. } = &*self.state;
+        CacheScopeUsage { exact: exact.matching(scope), semantic: semantic.matching(scope) }
+    }
+
+    /// Forgets the answers of the scope, and what was learnt of them. Calls in flight may still leave theirs.
+    pub fn invalidate_cache(&self, scope: &InvalidationScope) -> CacheScopeUsage {
+        let State { exact, semantic, decisions, .. } = &*self.state;
+        decisions.invalidate(scope);
+        CacheScopeUsage { exact: exact.invalidate(scope), semantic: semantic.invalidate(scope) }
+    }
+
+    /// Takes what somebody says about a similar answer: whether the stored answer was, or would have been, right for the
+    /// request. Returns whether such a request is known and still waits.
+    pub fn feedback(&self, request: &RequestId, right: bool) -> bool {
+        self.state.decisions.feedback(request, right)
     }
 
     /// Waits until everything has ended that goes on without the request that began it: calls that others share,

@@ -23,6 +23,7 @@ mod flight;
 mod gateway;
 mod health;
 mod held;
+mod judging;
 mod lanes;
 mod opening;
 mod pinned;
@@ -40,6 +41,7 @@ mod system;
 mod tasks;
 mod timeout;
 
+pub use gw_cache::{CacheUsage, InvalidationScope, JudgeReport, PartitionReport, verify::VerifierReport};
 pub use gw_limits::{
     Accuracy, BucketSnapshot, BudgetSnapshot, ConcurrencySnapshot, PoolSnapshot, QuotaSnapshot, QuotaWindow,
     Scope, ScopeSnapshot, TenantSnapshot, Window, Zone,
@@ -49,12 +51,13 @@ pub use self::{
     estimate::{input_at_least, input_estimate},
     gateway::{Admitted, Gateway},
     health::{BreakerSnapshot, BreakerState},
+    judging::JudgeCodec,
     policy::{
         DeploymentPolicy, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy, TokenFacts,
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
-    snapshot::{DeploymentSnapshot, GatewaySnapshot},
+    snapshot::{CacheReport, CacheScopeUsage, DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,
     system::{SystemClock, SystemIds, SystemRandom},
 };

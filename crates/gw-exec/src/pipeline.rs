@@ -22,7 +22,7 @@ use crate::{
     health::Moment,
     pinned::Pinned,
     policy::{TenantPolicy, TokenFacts},
-    remember::{CacheWrite, Lookup, Remembered, look_up},
+    remember::{CacheWrite, Lookup, Place, Remembered, look_up},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
 };
 
@@ -62,6 +62,40 @@ struct Effective {
     budgeted: bool,
 }
 
+/// Runs steps 1 to 4, 7 and 8 for a request that gw makes on the side, at one deployment.
+///
+/// # Errors
+/// Any refusal that the tenant's own request could meet, and the provider's; `PolicyViolation` where the deployment may
+/// not see what the request holds.
+pub(crate) async fn on_the_side(
+    flight: &mut Flight,
+    request: &NormalizedRequest,
+    (route, target): (usize, usize),
+) -> Result<Served, GatewayError> {
+    let effective = read_request(flight, request)?;
+    let policy = Arc::clone(&flight.policy);
+    let tenant = flight.record().tenant.clone();
+    let query = RouteQuery {
+        residency: &effective.residency,
+        input_tokens_at_least: estimate::input_at_least(&request.facts),
+        budgeted: effective.budgeted,
+        ..RouteQuery::new(&request.facts.model, &tenant, effective.classification)
+    };
+    if policy.router().against(target, &query).is_some() {
+        let message = "the deployment may not see what the request holds";
+        return Err(GatewayError::new(ErrorKind::PolicyViolation, message));
+    }
+    admission::check_quota(flight)?;
+    admission::admit(flight, request)?;
+    let record = flight.record();
+    record.route = Some(policy.route(route).0.clone());
+    record.primary = Some(policy.target(target).deployment.name.clone());
+    let chain = [target].into_iter().collect();
+    let selection = Selection { route: Some(route), chain, last_resort: true, ..Selection::default() };
+    let Effective { limited, budgeted, .. } = effective;
+    Outgoing { selection, limited, budgeted, write: None }.make(flight, request).await
+}
+
 /// Runs steps 1 to 5.
 pub(crate) async fn decide(
     flight: &mut Flight,
@@ -78,7 +112,8 @@ pub(crate) async fn decide(
     let pinned = Arc::clone(&flight.policy);
     let (_, route) = pinned.route(selection.route.unwrap_or_default());
     // 5. After routing: the same words at another deployment are another answer.
-    let lookup = look_up(flight, request, route, pinned.target(home), effective.classification).await;
+    let place = Place { index: selection.route.unwrap_or_default(), route, primary: pinned.target(home) };
+    let lookup = look_up(flight, request, place, effective.classification).await;
     let write = match lookup {
         Lookup::Hit(hit) => {
             note_hit(flight, &hit);

@@ -25,6 +25,9 @@ pub struct Target {
 pub struct RoutePolicy {
     /// How its answers are remembered; `None`: not at all.
     pub cache: Option<CachePolicy>,
+    /// Who judges would-be hits of similar requests in the background; `None`: equal answers and feedback alone are
+    /// labels.
+    pub judge: Option<DeploymentName>,
     /// Digest of the route and its deployments as configured: part of every key of the cache, so that a changed route
     /// never serves what it answered before.
     pub digest: BoundedText,
@@ -42,6 +45,7 @@ impl Default for RoutePolicy {
         const ATTEMPTS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not 0");
         Self {
             cache: None,
+            judge: None,
             digest: BoundedText::default(),
             default_max_output_tokens: None,
             max_attempts: ATTEMPTS,

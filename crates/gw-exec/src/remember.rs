@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gw_cache::{CacheKey, CachePolicy, CachedAnswer, KeyParts, Partition, WriteRule, may_read, storable};
+use gw_cache::{
+    CacheKey, CachePolicy, CachedAnswer, KeyParts, Partition, Probe, SemanticDecision, WriteRule, may_read,
+    storable, verify::Verdict,
+};
 use gw_types::{
-    AnswerFacts, BoundedText, CacheControl, CacheState, Classification, Completion, DeploymentName,
-    NormalizedRequest, Question, RequestId, Temperature,
+    AnswerFacts, BoundedText, CacheControl, CacheState, Capability, Classification, Completion,
+    DeploymentName, KeyIdentity, NormalizedRequest, Question, RequestId, Temperature,
 };
 
 use crate::{
     flight::Flight,
+    judging::WouldBe,
     pipeline::Hit,
     policy::{RoutePolicy, Target},
     state::State,
@@ -34,7 +38,8 @@ pub(crate) enum Lookup {
 pub(crate) struct CacheWrite {
     key: CacheKey,
     policy: CachePolicy,
-    question: Option<(Partition, Question)>,
+    asked: Option<Asked>,
+    would_be: Option<Box<WouldBe>>,
     control: CacheControl,
     side_effecting: bool,
     classification: Classification,
@@ -95,13 +100,51 @@ impl CacheWrite {
         if self.policy.exact {
             state.exact.put(self.key, storable.clone(), now);
         }
-        if let Some((partition, question)) = self.question {
-            // An embedder that fails costs a later hit, not this request.
-            if state.semantic.put(&partition, &question, storable, now).await.is_err() {
-                tracing::warn!("the embedder failed; an answer was not kept for similar requests");
-            }
+        let Some(asked) = self.asked else { return };
+        if let Some(would_be) = self.would_be {
+            would_be.judge(&state, &asked.question.text, storable.answer());
+        }
+        let probe = match asked.probe {
+            Some(probe) => Some(probe),
+            // Nobody has looked: the caller did not want to read.
+            None => match state.semantic.probe(&asked.question).await {
+                Ok(probe) => probe,
+                Err(_) => {
+                    // An embedder that fails costs a later hit, not this request.
+                    tracing::warn!("the embedder failed; an answer was not kept for similar requests");
+                    None
+                }
+            },
+        };
+        if let Some(probe) = probe {
+            state.semantic.put_probe(&asked.partition, &probe, storable, now);
         }
     }
+}
+
+/// Where a request's answers are remembered.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The route's place in the policy.
+    pub(crate) index: usize,
+    pub(crate) route: &'a RoutePolicy,
+    pub(crate) primary: &'a Target,
+}
+
+/// What similar requests have to say.
+enum Similar {
+    Hit(Hit),
+    /// One that is not given, and whether it would have been right is asked.
+    WouldBe(Box<WouldBe>),
+    Nothing,
+}
+
+/// A question, embedded once for the look-up and for the store after it.
+#[derive(Debug)]
+struct Asked {
+    partition: Partition,
+    question: Question,
+    probe: Option<Probe>,
 }
 
 /// Looks for a remembered answer. The key is built on the primary candidate: the next equal request computes the same
@@ -109,34 +152,35 @@ impl CacheWrite {
 pub(crate) async fn look_up(
     flight: &mut Flight,
     request: &NormalizedRequest,
-    route: &RoutePolicy,
-    primary: &Target,
+    place: Place<'_>,
     classification: Classification,
 ) -> Lookup {
-    let Some(policy) = &route.cache else { return Lookup::Bypass };
+    let Some(policy) = &place.route.cache else { return Lookup::Bypass };
     let context = &request.context;
     let temperature = request.facts.temperature;
     let readable = may_read(policy, context.cache, context.side_effecting, classification, temperature);
     if !readable && context.cache != CacheControl::NoCache {
         return Lookup::Bypass;
     }
-    let Some((key, question)) = keys(flight, request, (route, policy), primary) else {
-        return Lookup::Bypass;
-    };
+    let Some((key, mut asked)) = keys(flight, request, place, policy) else { return Lookup::Bypass };
     flight.record().decision.cache_key = Some(key.digest_hex());
+    let mut would_be = None;
     if readable {
         if let Some(hit) = exact(flight, request, policy, &key) {
             return Lookup::Hit(hit);
         }
-        if let Some(hit) = similar(flight, request, policy, question.as_ref()).await {
-            return Lookup::Hit(hit);
+        match similar(flight, request, (place, policy), asked.as_mut(), classification).await {
+            Similar::Hit(hit) => return Lookup::Hit(hit),
+            Similar::WouldBe(one) => would_be = Some(one),
+            Similar::Nothing => {}
         }
         flight.record().cache = CacheState::Miss;
     }
     Lookup::Miss(Box::new(CacheWrite {
         key,
         policy: policy.clone(),
-        question,
+        asked,
+        would_be,
         control: context.cache,
         side_effecting: context.side_effecting,
         classification,
@@ -161,49 +205,90 @@ fn exact(
 async fn similar(
     flight: &mut Flight,
     request: &NormalizedRequest,
-    policy: &CachePolicy,
-    question: Option<&(Partition, Question)>,
-) -> Option<Hit> {
-    let ((partition, question), semantic) = (question?, policy.semantic.as_ref()?);
+    (place, policy): (Place<'_>, &CachePolicy),
+    asked: Option<&mut Asked>,
+    classification: Classification,
+) -> Similar {
+    let (Some(asked), Some(semantic)) = (asked, policy.semantic.as_ref()) else { return Similar::Nothing };
     let state = Arc::clone(&flight.state);
-    match state.semantic.get(partition, question, semantic, flight.now()).await {
-        Ok(found) => {
-            let found = found?;
-            let hit = in_the_form_asked_for(flight, request, found.answer)?;
-            let record = flight.record();
-            record.cache = CacheState::Semantic;
-            record.decision.similarity_milli = Some(found.score_milli);
-            Some(hit)
-        }
+    match state.semantic.probe(&asked.question).await {
+        Ok(probe) => asked.probe = probe,
         Err(_) => {
             tracing::warn!("the embedder failed; similar requests were not looked for");
-            None
+            return Similar::Nothing;
         }
+    }
+    let Some(probe) = &asked.probe else { return Similar::Nothing };
+    let found = state.semantic.nearest(&asked.partition, probe, semantic.threshold_milli, flight.now());
+    let draw = match policy.decision {
+        SemanticDecision::Fixed => 0,
+        SemanticDecision::PerHit(_) | SemanticDecision::PerEntry(_) => state.random.next_u64(),
+    };
+    let (verdict, label) = state.decisions.decide(&asked.partition, policy.decision, found.as_ref(), draw);
+    let Some(found) = found else { return Similar::Nothing };
+    let record = flight.record();
+    record.decision.similarity_milli = Some(found.score_milli);
+    let (id, identity) =
+        (record.id.clone(), KeyIdentity { tenant: record.tenant.clone(), key: record.key.clone() });
+    match (verdict, label) {
+        (Verdict::Serve, label) => {
+            let Some(hit) = in_the_form_asked_for(flight, request, found.answer) else {
+                return Similar::Nothing;
+            };
+            flight.record().cache = CacheState::Semantic;
+            if let Some(label) = label {
+                state.decisions.expect(id, label);
+            }
+            Similar::Hit(hit)
+        }
+        (Verdict::Explore | Verdict::Shadow | Verdict::Off, Some(label)) => {
+            Similar::WouldBe(Box::new(WouldBe {
+                request: id,
+                identity,
+                label,
+                stored: found.answer,
+                operation: request.operation,
+                is_structured: request.facts.needs.contains(Capability::JsonSchema),
+                policy: Arc::clone(&flight.policy),
+                route: place.index,
+                residency: request.context.residency.clone(),
+                classification,
+            }))
+        }
+        (Verdict::Explore | Verdict::Shadow | Verdict::Off, None) => Similar::Nothing,
     }
 }
 
 fn keys(
     flight: &mut Flight,
     request: &NormalizedRequest,
-    (route, policy): (&RoutePolicy, &CachePolicy),
-    primary: &Target,
-) -> Option<(CacheKey, Option<(Partition, Question)>)> {
+    place: Place<'_>,
+    policy: &CachePolicy,
+) -> Option<(CacheKey, Option<Asked>)> {
     let state = Arc::clone(&flight.state);
     let record = flight.record();
+    let primary = &place.primary.deployment;
     let parts = KeyParts {
         tenant: &record.tenant,
         route: record.route.as_ref()?,
-        primary: &primary.deployment.name,
-        model_version: primary.deployment.model_version.as_ref().map(BoundedText::as_str),
+        primary: &primary.name,
+        model_version: primary.model_version.as_ref().map(BoundedText::as_str),
         operation: request.operation,
-        policy_digest: route.digest.as_str(),
+        policy_digest: place.route.digest.as_str(),
     };
-    let question = policy
-        .semantic
-        .as_ref()
-        .and_then(|_| state.codec(request.operation)?.question(request))
-        .map(|question| (Partition::new(&parts), question));
-    Some((CacheKey::new(&parts, &request.body)?, question))
+    let mut key = CacheKey::new(&parts, &request.body)?;
+    let asked = policy.semantic.as_ref().and_then(|_| state.codec(request.operation)?.question(request));
+    let mut asked = asked.map(|question| Asked { partition: Partition::new(&parts), question, probe: None });
+    if policy.epoch > 0 {
+        key = key.at_epoch(policy.epoch);
+        asked = asked.map(|asked| Asked { partition: asked.partition.at_epoch(policy.epoch), ..asked });
+    }
+    // A provider that gets these may answer otherwise for them.
+    for (name, value) in &request.context.passed {
+        key = key.beside(name.as_str(), value);
+        asked = asked.map(|asked| Asked { partition: asked.partition.beside(name.as_str(), value), ..asked });
+    }
+    Some((key, asked))
 }
 
 /// A stream is replayed from neutral parts; a plain answer from its bytes where they were kept.

@@ -1,5 +1,6 @@
 //! The gateway's limits and estimates at one instant, for metrics and the admin plane.
 
+use gw_cache::{CacheUsage, InvalidationScope, JudgeReport, PartitionReport};
 use gw_limits::{Accuracy, PoolSnapshot};
 use gw_types::{DeploymentName, TokenCount};
 
@@ -29,6 +30,43 @@ pub struct DeploymentSnapshot {
     pub tokens_in_flight: Option<TokenCount>,
     /// Whether it is asked at all.
     pub breaker: BreakerSnapshot,
+}
+
+/// What the caches hold and have decided, at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheReport {
+    /// What both tiers hold.
+    pub held: CacheScopeUsage,
+    /// Provider calls that are shared or could be, in flight.
+    pub in_flight: usize,
+    /// What every partition of the semantic tier has decided, by tenant, route and primary.
+    pub partitions: Vec<PartitionReport>,
+    /// How often feedback contradicted a judge.
+    pub judge: JudgeReport,
+}
+
+/// What both tiers hold, or what goes out of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheScopeUsage {
+    /// Answers by equal request.
+    pub exact: CacheUsage,
+    /// Answers by similar request.
+    pub semantic: CacheUsage,
+}
+
+impl CacheReport {
+    pub(crate) fn read(state: &State) -> Self {
+        let everything = InvalidationScope::default();
+        Self {
+            held: CacheScopeUsage {
+                exact: state.exact.usage(),
+                semantic: state.semantic.matching(&everything),
+            },
+            in_flight: state.shared.len(),
+            partitions: state.decisions.report(|partition| state.semantic.usage(partition).entries),
+            judge: state.decisions.judge(),
+        }
+    }
 }
 
 impl GatewaySnapshot {

@@ -1,13 +1,16 @@
 //! What outlives a reload: limits, caches, budgets, the ledger and the seams.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
-use gw_cache::{ExactCache, SemanticCache, flight::FlightConfig};
+use gw_cache::{Decisions, ExactCache, SemanticCache, SemanticConfig, flight::FlightConfig};
 use gw_limits::{Estimator, Limits};
 use gw_routing::StrategyState;
 use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
-use crate::{budget::RetryBudgets, health::Breakers, lanes::Lanes, sharing::SharedCalls, tasks::Tasks};
+use crate::{
+    budget::RetryBudgets, health::Breakers, judging::JudgeCodec, lanes::Lanes, sharing::SharedCalls,
+    tasks::Tasks,
+};
 
 /// What a gateway's state is made of.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct StateConfig {
     pub ids: Arc<dyn IdSource>,
     /// Who reads neutral parts of which operation's answers.
     pub codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
+    /// Who writes and reads the questions to a judge; `None`: nobody judges.
+    pub judge: Option<Arc<dyn JudgeCodec>>,
 }
 
 /// What outlives a reload; keyed by tenant, key or deployment name.
@@ -48,6 +53,11 @@ pub(crate) struct State {
     /// Calls that equal requests share.
     pub(crate) shared: SharedCalls,
     pub(crate) tasks: Tasks,
+    /// What was decided about similar requests.
+    pub(crate) decisions: Decisions,
+    pub(crate) judge: Option<Arc<dyn JudgeCodec>>,
+    /// Judgements under way.
+    pub(crate) judging: AtomicUsize,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
 
@@ -68,6 +78,9 @@ impl State {
             strategies: StrategyState::default(),
             shared: SharedCalls::new(FlightConfig::default()),
             tasks: Tasks::default(),
+            decisions: Decisions::new(SemanticConfig::default().partitions_max),
+            judge: config.judge,
+            judging: AtomicUsize::new(0),
             codecs: config.codecs,
         }
     }

@@ -6,7 +6,7 @@ use gw_types::{Deployment, DeploymentName, ModelName, Residency, TenantId};
 
 use crate::{
     Explanation, Live, RouteConfig, RouteQuery, RoutingConfig, RoutingError, Selection,
-    admissible::Facts,
+    admissible::{Demand, Facts},
     decide::{Rule, Unwatched},
     index::ModelIndex,
     matches::TenantNumbers,
@@ -135,6 +135,12 @@ impl Router {
     pub fn knows_model(&self, model: &str, tenant: &TenantId) -> bool {
         let tenant = self.tenants.get(tenant);
         self.index.matching(model).any(|route| self.rules[route].matcher.is_for(tenant))
+    }
+
+    /// Returns the first fact that keeps a request from a deployment, whatever the routes say: what holds for calls that
+    /// gw makes beside a request, such as a judge's. `None`: the deployment may have it. The deployment by its place.
+    pub fn against(&self, deployment: usize, query: &RouteQuery<'_>) -> Option<crate::ExclusionReason> {
+        self.facts.get(deployment)?.against(&Demand::new(query, &self.residency))
     }
 
     /// Returns the routes, sorted by (priority, name); [`Selection::route`] counts in this order.

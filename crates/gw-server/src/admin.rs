@@ -1,5 +1,6 @@
 //! The admin plane: what operators call.
 
+mod cache;
 mod deployments;
 mod query;
 mod records;
@@ -40,6 +41,9 @@ enum AdminPath<'a> {
     Tenants,
     Deployments,
     Reload,
+    Cache,
+    Invalidate,
+    Feedback,
     Unknown,
 }
 
@@ -53,6 +57,9 @@ impl<'a> AdminPath<'a> {
             "/admin/v1/tenants" => Self::Tenants,
             "/admin/v1/deployments" => Self::Deployments,
             "/admin/v1/reload" => Self::Reload,
+            "/admin/v1/cache" => Self::Cache,
+            "/admin/v1/cache/invalidate" => Self::Invalidate,
+            "/admin/v1/feedback" => Self::Feedback,
             _ => match path
                 .strip_prefix("/admin/v1/records/")
                 .map(|rest| rest.split_once('/').unwrap_or((rest, "")))
@@ -75,13 +82,16 @@ impl<'a> AdminPath<'a> {
             | Self::Tenants
             | Self::Deployments
             | Self::Reload
+            | Self::Cache
+            | Self::Invalidate
+            | Self::Feedback
             | Self::Unknown => false,
         }
     }
 
     /// Returns whether the path takes the method, and which ones it takes.
     fn takes(self, method: &Method) -> (bool, &'static str) {
-        if self == Self::Reload {
+        if matches!(self, Self::Reload | Self::Invalidate | Self::Feedback) {
             return (*method == Method::POST, "POST");
         }
         (matches!(*method, Method::GET | Method::HEAD), "GET, HEAD")
@@ -115,6 +125,9 @@ pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
         AdminPath::Tenants => tenants::list(app),
         AdminPath::Deployments => deployments::list(app),
         AdminPath::Reload => reload::reload(app).await,
+        AdminPath::Cache => cache::report(app),
+        AdminPath::Invalidate => cache::invalidate(app, query),
+        AdminPath::Feedback => cache::feedback(app, query),
         AdminPath::Unknown => Err(Refusal::unknown_path().error),
     };
     found.unwrap_or_else(|error| answer::error(Dialect::OpenAi, &error, 0, None))
@@ -190,6 +203,9 @@ mod tests {
         check("/admin/v1/records/req_1/receipt", AdminPath::Receipt("req_1"), false);
         check("/admin/v1/tenants", AdminPath::Tenants, false);
         check("/admin/v1/deployments", AdminPath::Deployments, false);
+        check("/admin/v1/cache", AdminPath::Cache, false);
+        check("/admin/v1/cache/invalidate", AdminPath::Invalidate, false);
+        check("/admin/v1/feedback", AdminPath::Feedback, false);
         for path in
             ["/", "", "//healthz", "/healthz/", "/HEALTHZ", "/admin/v1/records/", "/metrics;", "/admin"]
                 .into_iter()

@@ -103,6 +103,11 @@ impl Gw {
         Call::new(&self.client, self.admin, Method::GET, path)
     }
 
+    /// Begins a request to the admin plane that changes something.
+    pub(crate) fn admin_post(&self, path: &str) -> Call {
+        Call::new(&self.client, self.admin, Method::POST, path)
+    }
+
     /// Returns the records, oldest first, once there are so many.
     pub(crate) async fn records(&self, count: usize) -> Vec<Value> {
         eventually("the records", || async {

@@ -40,14 +40,36 @@ pub(crate) struct RouteEntry {
 }
 
 /// `cache`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CacheEntry {
     pub(crate) exact: bool,
     #[serde(rename = "ttl_ms", serialize_with = "written::millis")]
     pub(crate) ttl: Duration,
     pub(crate) temperature: TemperatureEntry,
     pub(crate) cache_ceiling: Classification,
-    pub(crate) semantic_threshold_milli: Option<u32>,
+    pub(crate) pure_tools: bool,
+    pub(crate) epoch: u64,
+    pub(crate) semantic: Option<SemanticEntry>,
+}
+
+/// `semantic`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct SemanticEntry {
+    /// The least similarity of a hit, or of a would-be hit that a verifier decides about.
+    pub(crate) threshold_milli: u32,
+    pub(crate) decision: DecisionEntry,
+    pub(crate) confidence_milli: u32,
+    /// Who judges in the background.
+    pub(crate) judge: Option<DeploymentName>,
+}
+
+/// What decides about similar requests; the shares in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DecisionEntry {
+    Threshold,
+    WrongPerHitMilli(u32),
+    WrongPerRequestMilli(u32),
 }
 
 /// Which requests may be remembered.
@@ -76,6 +98,15 @@ const TTL_S_MAX: i64 = 31_536_000;
 /// What `on_unavailable` may say.
 const ON_UNAVAILABLE: [(&str, OnUnavailable); 2] =
     [("fail", OnUnavailable::Fail), ("fall-through", OnUnavailable::FallThrough)];
+
+/// What `cache.tools` may say; the value is whether they are pure.
+const TOOLS: [(&str, bool); 2] = [("impure", false), ("pure", true)];
+
+/// The least similarity of a would-be hit, where a verifier decides and the route does not say.
+const FLOOR_MILLI: u32 = 400;
+
+/// The confidence of a bound on wrong answers, where the route does not say.
+const CONFIDENCE_MILLI: u32 = 950;
 
 /// What `translation` may say; the value is whether a loss is refused.
 const TRANSLATIONS: [(&str, bool); 2] = [("report", false), ("strict", true)];
@@ -117,7 +148,7 @@ fn read(
         section.optional("on_unavailable").and_then(|node| node.choice("outcome", &ON_UNAVAILABLE));
     let allow_fallback = section.optional("allow_fallback").and_then(|node| node.flag());
     let allow_other_models = section.optional("allow_other_models").and_then(|node| node.flag());
-    let cache = section.optional("cache").and_then(|node| cache(&node));
+    let cache = section.optional("cache").and_then(|node| cache(&node, names));
     let strict = section.optional("translation").and_then(|node| node.choice("translation", &TRANSLATIONS));
     let bound = section.optional("default_max_output_tokens").and_then(|node| {
         let tokens = u64::try_from(node.whole(1..=1_000_000_000)?).ok()?;
@@ -192,13 +223,13 @@ fn deployments(node: &Node<'_>, names: &Names) -> Option<Vec<Located<DeploymentN
     Some(chain)
 }
 
-fn cache(node: &Node<'_>) -> Option<CacheEntry> {
+fn cache(node: &Node<'_>, names: &Names) -> Option<CacheEntry> {
     const TEMPERATURES: [(&str, TemperatureEntry); 2] =
         [("any", TemperatureEntry::Any), ("zero", TemperatureEntry::Zero)];
     let mut section = node.section()?;
     let exact = section.optional("exact").and_then(|node| node.flag()).unwrap_or(true);
     let semantic = section.optional("semantic");
-    let threshold = semantic.as_ref().and_then(threshold);
+    let entry = semantic.as_ref().and_then(|node| similar(node, names));
     let entry = CacheEntry {
         exact,
         ttl: Duration::from_secs(section.count("ttl_s", 1..=TTL_S_MAX).unwrap_or(TTL_S)),
@@ -210,7 +241,9 @@ fn cache(node: &Node<'_>) -> Option<CacheEntry> {
             .optional("cache_ceiling")
             .and_then(|node| node.choice("classification", &CLASSIFICATIONS))
             .unwrap_or(Classification::Restricted),
-        semantic_threshold_milli: threshold,
+        pure_tools: section.optional("tools").and_then(|node| node.choice("tools", &TOOLS)).unwrap_or(false),
+        epoch: section.count("epoch", 0..=i64::MAX).unwrap_or(0),
+        semantic: entry,
     };
     section.finish();
     if !exact && semantic.is_none() {
@@ -220,9 +253,49 @@ fn cache(node: &Node<'_>) -> Option<CacheEntry> {
     Some(entry)
 }
 
-fn threshold(node: &Node<'_>) -> Option<u32> {
+/// Reads what decides about similar requests: a threshold, or a bound on wrong answers.
+fn similar(node: &Node<'_>, names: &Names) -> Option<SemanticEntry> {
     let mut section = node.section()?;
-    let threshold = section.required("threshold", "0.92").and_then(|node| node.thousandths(1, "0.92"));
+    let per_hit = section.optional("wrong_per_hit").map(|node| node.thousandths(1, "0.1"));
+    let per_request = section.optional("wrong_per_request").map(|node| node.thousandths(1, "0.01"));
+    let entry = match (per_hit, per_request) {
+        (None, None) => threshold(&mut section),
+        (Some(_), Some(_)) => {
+            let message = format!("`{}` names two bounds on wrong answers", node.path());
+            node.fault(message, "write `wrong_per_hit` or `wrong_per_request`");
+            None
+        }
+        (Some(bound), None) => verified(&mut section, bound.map(DecisionEntry::WrongPerHitMilli), names),
+        (None, Some(bound)) => verified(&mut section, bound.map(DecisionEntry::WrongPerRequestMilli), names),
+    };
     section.finish();
-    threshold
+    entry
+}
+
+fn threshold(section: &mut Section<'_>) -> Option<SemanticEntry> {
+    let threshold = section.required("threshold", "0.92").and_then(|node| node.thousandths(1, "0.92"));
+    Some(SemanticEntry {
+        threshold_milli: threshold?,
+        decision: DecisionEntry::Threshold,
+        confidence_milli: CONFIDENCE_MILLI,
+        judge: None,
+    })
+}
+
+fn verified(
+    section: &mut Section<'_>,
+    decision: Option<DecisionEntry>,
+    names: &Names,
+) -> Option<SemanticEntry> {
+    let confidence = section.optional("confidence").and_then(|node| node.thousandths(1, "0.95"));
+    let floor = section.optional("floor").and_then(|node| node.thousandths(1, "0.4"));
+    let judge = section
+        .optional("judge")
+        .and_then(|node| node.reference::<DeploymentName>("deployment", &names.deployments));
+    Some(SemanticEntry {
+        threshold_milli: floor.unwrap_or(FLOOR_MILLI),
+        decision: decision?,
+        confidence_milli: confidence.unwrap_or(CONFIDENCE_MILLI),
+        judge: judge.map(|judge| judge.value),
+    })
 }

@@ -3,14 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use blake2::{Blake2b128, Digest as _};
-use gw_cache::{CachePolicy, SemanticPolicy, TemperaturePolicy};
+use gw_cache::{
+    CachePolicy, SemanticDecision, SemanticPolicy, TemperaturePolicy,
+    verify::{EntryVerifierConfig, VerifierConfig},
+};
 use gw_exec::RoutePolicy;
 use gw_routing::{ModelPattern, RouteConfig, RouteMatch, RoutingConfig, RoutingError, TenantGroup};
 use gw_types::{BoundedText, DeploymentName, RouteName, TenantId, TokenCount};
 
 use crate::{
     config::Config,
-    file::{CacheEntry, MatchEntry, RouteEntry, TemperatureEntry},
+    file::{CacheEntry, DecisionEntry, MatchEntry, RouteEntry, SemanticEntry, TemperatureEntry},
     keys, nearest,
     reader::{Faults, quotable},
     source::{Located, Span},
@@ -116,6 +119,7 @@ pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, Rout
     }
     let policy = |route: &RouteEntry| RoutePolicy {
         cache: route.cache.as_ref().map(cache),
+        judge: route.cache.as_ref().and_then(|entry| entry.semantic.as_ref()?.judge.clone()),
         digest: digest(route, config),
         default_max_output_tokens: route.default_max_output_tokens.map(|tokens| tokens.value),
         strict_translation: route.strict_translation,
@@ -139,6 +143,7 @@ fn digest(route: &RouteEntry, config: &Config) -> BoundedText {
 }
 
 fn cache(entry: &CacheEntry) -> CachePolicy {
+    let semantic = entry.semantic.as_ref();
     CachePolicy {
         exact: entry.exact,
         ttl: entry.ttl,
@@ -147,7 +152,27 @@ fn cache(entry: &CacheEntry) -> CachePolicy {
             TemperatureEntry::Zero => TemperaturePolicy::Zero,
         },
         cache_ceiling: entry.cache_ceiling,
-        semantic: entry.semantic_threshold_milli.map(|threshold_milli| SemanticPolicy { threshold_milli }),
+        semantic: semantic.map(|entry| SemanticPolicy { threshold_milli: entry.threshold_milli }),
+        decision: semantic.map(decision).unwrap_or_default(),
+        pure_tools: entry.pure_tools,
+        epoch: entry.epoch,
+    }
+}
+
+fn decision(entry: &SemanticEntry) -> SemanticDecision {
+    match entry.decision {
+        DecisionEntry::Threshold => SemanticDecision::Fixed,
+        DecisionEntry::WrongPerHitMilli(wrong_milli_max) => SemanticDecision::PerHit(VerifierConfig {
+            wrong_milli_max,
+            confidence_milli: entry.confidence_milli,
+            ..VerifierConfig::default()
+        }),
+        DecisionEntry::WrongPerRequestMilli(wrong_milli_max) => {
+            SemanticDecision::PerEntry(EntryVerifierConfig {
+                wrong_milli_max,
+                ..EntryVerifierConfig::default()
+            })
+        }
     }
 }
 

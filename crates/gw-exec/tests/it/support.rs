@@ -184,6 +184,7 @@ impl Plan {
             random: Arc::new(SeededRandom::new(1)),
             ids: Arc::new(SequentialIds::default()),
             codecs: Vec::new(),
+            judge: None,
         };
         let mut route = RouteConfig::new("main".parse().unwrap(), names);
         (self.shape)(&mut route);

@@ -291,5 +291,5 @@ fn thresholds_are_exact() {
     let remedy = "write a number from 0.001 to 1 with at most three decimals, such as `0.92`";
     semantic("1.5", &format!("{path} out of range; {remedy}"));
     semantic("\"0.9\"", &format!("{path} a string, not a number; {remedy}"));
-    accepts("ttl_s = 300", "semantic = { threshold = 0.92 }", "\"semantic_threshold_milli\": 920");
+    accepts("ttl_s = 300", "semantic = { threshold = 0.92 }", "\"threshold_milli\": 920");
 }

@@ -19,7 +19,7 @@ fn unknown_keys_name_the_nearest_known_one() {
         "exact = true",
         "colour = true",
         "24:11: unknown key `colour` in `routes[0].cache`; known: `exact`, `semantic`, `ttl_s`, `temperature`, \
-         `cache_ceiling`",
+         `cache_ceiling`, `tools`, `epoch`",
     );
     check(
         "env = \"UP_KEY\"",
