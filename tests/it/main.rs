@@ -7,6 +7,7 @@ mod bad_input;
 mod cases;
 mod docs;
 mod e2e;
+mod fuzz;
 mod invariants;
 mod sim;
 mod support;

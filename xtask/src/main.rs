@@ -14,6 +14,7 @@ mod ci;
 mod clients;
 mod failure;
 mod finding;
+mod fuzz;
 mod host;
 mod layers;
 mod sim;
@@ -35,6 +36,9 @@ usage: cargo xtask COMMAND
                          whether limits hold under load; exits with 1 if not
   sim [--seeds N] [--from S]
                          the whole gateway in virtual time, 2,000 seeds from 0 if nothing else is said
+  fuzz TARGET [--seconds N]
+                         mutated bytes for sse, event-stream, chat-stream, json-facts or keys, for 60 s if nothing
+                         else is said
   test --clients [ARGS...]
                          the official client libraries against the real `gw`";
 
@@ -68,6 +72,7 @@ fn dispatch(arguments: &[String], folder: &Path) -> Result<(), Failure> {
         ["ci", "--features-none"] => ci::run(&root()?, ci::Features::None),
         ["bench", rest @ ..] => bench::run(&root()?, rest),
         ["sim", rest @ ..] => sim::run(&root()?, rest),
+        ["fuzz", rest @ ..] => fuzz::run(&root()?, rest),
         ["test", "--clients", rest @ ..] => clients::run(&root()?, rest),
         [] => Err(Failure::Usage(format!("no command\n\n{USAGE}"))),
         other => Err(Failure::Usage(format!("unknown command `{}`\n\n{USAGE}", other.join(" ")))),
