@@ -194,9 +194,9 @@ fn json_facts() {
         let body = Bytes::copy_from_slice(input);
         let asked = read_chat(&body);
         if let Ok(facts) = &asked {
-            let is_object =
-                serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(input).is_ok();
-            assert!(is_object, "facts of a body that is no JSON object");
+            // Not as a value: that would refuse numbers and lone surrogates that JSON allows.
+            let json = serde_json::from_slice::<serde::de::IgnoredAny>(input);
+            assert!(json.is_ok(), "facts of a body that is no JSON: {:?}", String::from_utf8_lossy(input));
             assert!(facts.model_span.start <= facts.model_span.end && facts.model_span.end <= input.len());
         }
         let told = read_answer(&body);
