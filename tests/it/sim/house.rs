@@ -49,7 +49,6 @@ pub(crate) fn open(stage: &Arc<Stage>, world: usize, ledger: &Arc<Records>, life
         random: Arc::new(SeededRandom::new(stage.script.seed ^ life)),
         ids: Arc::new(Ids { life, within: SequentialIds::default() }),
         codecs: vec![(Operation::Chat, Arc::new(ChatCodec))],
-        judge: None,
     };
     Gateway::new(state, policy(stage, world))
 }
