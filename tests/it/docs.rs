@@ -31,6 +31,15 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
     blocks
 }
 
+/// Returns a value of the form that is asked of the variable.
+fn value_of(name: &str) -> String {
+    match name {
+        "GW_CHECKPOINT_KEY" => "5a".repeat(32),
+        "GW_REDIS_URL" => "redis://localhost:6379".to_owned(),
+        _ => format!("value-of-{name}"),
+    }
+}
+
 /// An environment in which every variable that the text names is set and every file that it names is there.
 fn everything_named(text: &str) -> impl Environment {
     let named = |key: &str| -> Vec<String> {
@@ -38,9 +47,9 @@ fn everything_named(text: &str) -> impl Environment {
         let after = text.split(&before).skip(1);
         after.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
     };
-    let environment = named("env").iter().fold(FixedEnvironment::new(), |environment, name| {
-        environment.with_var(name, &format!("value-of-{name}"))
-    });
+    let environment = named("env")
+        .iter()
+        .fold(FixedEnvironment::new(), |environment, name| environment.with_var(name, &value_of(name)));
     named("file")
         .iter()
         .fold(environment, |environment, path| environment.with_file(path, b"value-of-a-file"))

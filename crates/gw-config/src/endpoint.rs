@@ -130,7 +130,8 @@ mod tests {
     fn what_is_wrong_with_an_endpoint_is_said() {
         let environment = FixedEnvironment::new();
         let no_url = Endpoint { base_url: "nowhere".to_owned(), ..endpoint() };
-        assert!(Config::of_endpoint(&no_url, &environment).unwrap_err().to_string().contains("base_url"));
+        let refused = Config::of_endpoint(&no_url, &environment).and_then(Checked::of).unwrap_err();
+        assert!(refused.to_string().contains("base_url"), "{refused}");
         let no_key = Endpoint { key: Some("GW_NO_SUCH".to_owned()), ..endpoint() };
         assert!(Config::of_endpoint(&no_key, &environment).unwrap_err().to_string().contains("GW_NO_SUCH"));
     }

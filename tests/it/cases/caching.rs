@@ -10,7 +10,16 @@ use crate::support::{Ask, Events, Gw, House, Toml, chat, key_of};
 
 /// An upstream whose answers number its calls.
 async fn counter() -> FakeProvider {
-    FakeProvider::start_with(|call| ok(&format!("answer {}", call.number)).into()).await.unwrap()
+    // An answer in the form that a schema asks for, where one does.
+    let answer = |number: u64, has_schema: bool| match has_schema {
+        true => format!("{{\"answer\": {number}}}"),
+        false => format!("answer {number}"),
+    };
+    FakeProvider::start_with(move |call| {
+        ok(&answer(call.number, call.json()["response_format"].is_object())).into()
+    })
+    .await
+    .unwrap()
 }
 
 #[tokio::test]

@@ -132,7 +132,9 @@ fn a_cluster_says_where_its_store_is_and_shares_only_what_the_store_can_keep() {
     check(
         "[ledger]",
         "[cluster]\nredis = { env = \"UP_KEY\" }\non_loss = { budget = \"open\" }\n[ledger]",
-        "33:22: unknown budget `open` in `cluster.on_loss.budget`; did you mean `closed`?",
+        "32:9: what `cluster.redis` names is not the address of a Redis server, as in `redis://HOST:PORT` or \
+         `redis://USER:PASSWORD@HOST:PORT/DATABASE`; correct it; TLS is not available in this version\n\
+         33:22: unknown budget `open` in `cluster.on_loss.budget`; known: `closed`, `local`",
     );
 }
 
