@@ -145,7 +145,7 @@ mod tests {
     use crate::{ErrorKind, GatewayError};
 
     #[track_caller]
-    fn ends(error: GatewayError, expected: AttemptEnd) {
+    fn ends(error: &GatewayError, expected: AttemptEnd) {
         assert_eq!(error.attempt_end(), expected, "{error:?}");
     }
 
@@ -153,16 +153,16 @@ mod tests {
     fn only_what_is_proved_not_to_be_processed_counts_as_that() {
         let error = |kind| GatewayError::new(kind, "x");
         let unavailable = |status| error(ErrorKind::ProviderUnavailable).with_status(status);
-        ends(error(ErrorKind::Transport), AttemptEnd::NotProcessed);
-        ends(error(ErrorKind::Transport).ambiguous(), AttemptEnd::Unknown);
-        ends(error(ErrorKind::ProviderRateLimited), AttemptEnd::NotProcessed);
-        ends(unavailable(500), AttemptEnd::Unknown);
-        ends(unavailable(503), AttemptEnd::Unknown);
-        ends(unavailable(503).with_retry_after(Duration::ZERO), AttemptEnd::NotProcessed);
-        ends(unavailable(529), AttemptEnd::NotProcessed);
-        ends(error(ErrorKind::MalformedResponse), AttemptEnd::Unknown);
-        ends(error(ErrorKind::ContentFiltered), AttemptEnd::Done);
-        ends(error(ErrorKind::DeadlineExceeded).ambiguous(), AttemptEnd::Unknown);
+        ends(&error(ErrorKind::Transport), AttemptEnd::NotProcessed);
+        ends(&error(ErrorKind::Transport).ambiguous(), AttemptEnd::Unknown);
+        ends(&error(ErrorKind::ProviderRateLimited), AttemptEnd::NotProcessed);
+        ends(&unavailable(500), AttemptEnd::Unknown);
+        ends(&unavailable(503), AttemptEnd::Unknown);
+        ends(&unavailable(503).with_retry_after(Duration::ZERO), AttemptEnd::NotProcessed);
+        ends(&unavailable(529), AttemptEnd::NotProcessed);
+        ends(&error(ErrorKind::MalformedResponse), AttemptEnd::Unknown);
+        ends(&error(ErrorKind::ContentFiltered), AttemptEnd::Done);
+        ends(&error(ErrorKind::DeadlineExceeded).ambiguous(), AttemptEnd::Unknown);
     }
 
     #[test]
