@@ -10,7 +10,7 @@ use gw_types::{
 
 use crate::{
     admission::{self, output_bound},
-    backoff::backoff,
+    backoff::{self, backoff},
     estimate,
     flight::Flight,
     opening::{Opened, open_stream},
@@ -135,7 +135,7 @@ impl Attempts<'_> {
             }
             flight.held.call.release();
             let may_retry = budget.allows_retry() && !breaker.is_open();
-            match self.next(flight, &target.deployment, &error, retries, may_retry) {
+            match self.next(flight, (position, &target.deployment), &error, retries, may_retry) {
                 Next::Retry(delay) => {
                     retries += 1;
                     if !wait(flight, delay, target.deployment.timing.min_attempt).await {
@@ -283,7 +283,7 @@ impl Attempts<'_> {
     fn next(
         &self,
         flight: &mut Flight,
-        deployment: &Deployment,
+        (position, deployment): (usize, &Deployment),
         error: &GatewayError,
         retries: u32,
         budget_allows: bool,
@@ -291,7 +291,11 @@ impl Attempts<'_> {
         if self.request.context.side_effecting || flight.attempts_made() >= self.max_attempts {
             return Next::GiveUp;
         }
-        if error.may_retry() && budget_allows && retries + 1 < deployment.max_attempts.get() {
+        // Whoever asks for a longer wait than gw would ever make of its own is not waited for while another may answer.
+        let has_next = position + 1 < self.chain.len() && error.kind().falls_over() != FallOver::Never;
+        let is_worth_it = !(has_next && error.retry_after().is_some_and(|wait| wait > backoff::CAP));
+        let may_retry = error.may_retry() && budget_allows && is_worth_it;
+        if may_retry && retries + 1 < deployment.max_attempts.get() {
             let backoff = backoff(retries, error.retry_after(), flight.state.random.as_ref());
             let need = backoff.delay.saturating_add(deployment.timing.min_attempt);
             if need <= flight.remaining(flight.now()) && flight.state.retries.ratio().take() {

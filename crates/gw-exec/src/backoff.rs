@@ -7,7 +7,7 @@ use gw_types::Random;
 /// The largest first delay, doubled with every further retry.
 const BASE: Duration = Duration::from_millis(100);
 /// The largest delay of gw's own.
-const CAP: Duration = Duration::from_secs(2);
+pub(crate) const CAP: Duration = Duration::from_secs(2);
 
 /// A delay, and the number that chance put into it, for the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -260,7 +260,8 @@ impl Gateway {
     }
 
     /// Waits until everything has ended that goes on without the request that began it: calls that others share,
-    /// judgements of similar answers. To be called once no request is let in any more.
+    /// judgements of similar answers, settlements of limits that replicas share. To be called once no request is let in
+    /// any more.
     pub async fn finish(&self) {
         self.state.tasks.ended().await;
     }

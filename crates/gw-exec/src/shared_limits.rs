@@ -17,7 +17,7 @@ use gw_limits::{
 use gw_types::{BoundedText, Clock, ErrorKind, GatewayError, LimiterVerdict, Money, MonoTime, TokenCount};
 use parking_lot::Mutex;
 
-use crate::{admission, flight::Flight};
+use crate::{admission, flight::Flight, state::State};
 
 /// What decides where the store of shared limits cannot be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,17 +134,19 @@ impl SharedStore {
     }
 
     /// Settles in the background, as soon as the store can be asked, and as long as it still holds what is settled.
-    fn settle(self: &Arc<Self>, settlement: SharedSettlement, until: MonoTime, clock: &Arc<dyn Clock>) {
+    fn settle(self: &Arc<Self>, settlement: SharedSettlement, until: MonoTime, state: &State) {
         // Without a runtime the process is ending; what is held is then charged as it was held.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if !state.tasks.can_spawn() {
+            return;
+        }
         if self.pending.fetch_add(1, Ordering::Relaxed) >= PENDING_MAX {
             self.pending.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!("a settlement of shared limits was given up: too many wait for the store");
             return;
         }
         let pending = Pending(Arc::clone(self));
-        let clock = Arc::clone(clock);
-        runtime.spawn(async move {
+        let clock = Arc::clone(&state.clock);
+        state.tasks.spawn(async move {
             let shared = &pending.0;
             while shared.ask(&*clock, shared.config.store.settle(&settlement)).await.is_err() {
                 if clock.now() >= until {
@@ -187,8 +189,7 @@ impl Drop for Pending {
 /// What a request holds in the store; settled on drop.
 #[derive(Debug)]
 pub(crate) struct SharedHeld {
-    shared: Arc<SharedStore>,
-    clock: Arc<dyn Clock>,
+    state: Arc<State>,
     id: u128,
     /// Empty: nothing was taken.
     asked: SharedAsked,
@@ -217,7 +218,9 @@ impl Drop for SharedHeld {
             return;
         }
         let settlement = SharedSettlement { id: self.id, limits, used: self.used };
-        self.shared.settle(settlement, self.until, &self.clock);
+        if let Some(shared) = &self.state.shared_limits {
+            shared.settle(settlement, self.until, &self.state);
+        }
     }
 }
 
@@ -261,11 +264,10 @@ async fn hold(
     let until = flight.deadline.saturating_add(HOLD_MARGIN);
     // Owned before the question is asked: whoever leaves while it is open, or gets no answer, settles what it may have
     // taken.
-    let clock = Arc::clone(&flight.state.clock);
-    let held =
-        SharedHeld { shared: Arc::clone(&shared), clock, id, asked, worth, until, used: SharedUse::Nothing };
+    let state = Arc::clone(&flight.state);
+    let held = SharedHeld { state, id, asked, worth, until, used: SharedUse::Nothing };
     let question = shared.config.store.take(id, &held.asked, until.saturating_since(now));
-    match shared.ask(&*held.clock, question).await {
+    match shared.ask(&*held.state.clock, question).await {
         Ok(SharedVerdict::Taken) => {
             flight.held.shared_limits.push(held);
             Ok(())

@@ -19,6 +19,7 @@
 
 mod adapter;
 mod provider;
+mod redis;
 mod request;
 mod samples;
 mod script;
@@ -26,6 +27,7 @@ mod script;
 pub use self::{
     adapter::{AdapterCall, AdapterStep, CallEnd, ScriptAdapter, TimedItem},
     provider::{CallOutcome, FakeProvider, SeenCall},
+    redis::RedisServer,
     request::{RequestBuilder, sample_request},
     samples::{sample_deployment, sample_record},
     script::{

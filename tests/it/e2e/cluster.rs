@@ -1,48 +1,9 @@
 //! Two gateways that limit together, in front of a real Redis server.
 
-use std::{
-    net::TcpListener,
-    process::{Child, Command, Stdio},
-};
-
 use futures_util::future::join_all;
-use gw_testkit::{FakeProvider, FaultScript, ok};
+use gw_testkit::{FakeProvider, FaultScript, RedisServer, ok};
 
 use crate::support::{Gw, Toml, chat, eventually, metric};
-
-/// A server of its own, stopped on drop.
-struct Redis {
-    process: Child,
-    port: u16,
-}
-
-impl Redis {
-    fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("redis-server");
-        let port_text = port.to_string();
-        command.args(["--bind", "127.0.0.1", "--port", &port_text, "--save", "", "--appendonly", "no"]);
-        let started = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let process = started.expect("`redis-server` is installed, as `cargo xtask ci` sees to");
-        Self { process, port }
-    }
-
-    fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
 
 /// A tenant with a budget of 50 answers, and one with five requests a minute.
 fn toml(provider: &FakeProvider) -> Toml {
@@ -65,7 +26,7 @@ async fn ready(gw: &Gw) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_gateways_keep_one_budget_and_survive_the_loss_of_its_store() {
-    let redis = Redis::start();
+    let redis = RedisServer::start().unwrap();
     let provider = FakeProvider::start(FaultScript::of(ok("hello"))).await.unwrap();
     let (toml, url) = (toml(&provider), redis.url());
     let variables = [("TEST_REDIS_URL", url.as_str())];
@@ -95,7 +56,7 @@ async fn two_gateways_keep_one_budget_and_survive_the_loss_of_its_store() {
     assert_eq!(ready(&gateways[0]).await, "ready");
 
     // Frozen: it takes the question and does not answer.
-    redis.signal("-STOP");
+    redis.signal("-STOP").unwrap();
     for _ in 0..5 {
         let answer = gateways[0].chat("money", &chat("m", "hello")).send().await;
         assert_eq!(answer.status, 503, "{}", answer.text());
@@ -105,7 +66,7 @@ async fn two_gateways_keep_one_budget_and_survive_the_loss_of_its_store() {
     let page = gateways[0].metrics().await;
     assert_eq!(metric(&page, "gw_shared_limits_lost"), 1);
     assert!(metric(&page, "gw_shared_limits_failures_total") >= 3, "{page}");
-    redis.signal("-CONT");
+    redis.signal("-CONT").unwrap();
     eventually("the store is found again", || async {
         // Its own bucket was emptied above, by five requests at one replica or the other.
         let status = status(&gateways[0], "rate").await;

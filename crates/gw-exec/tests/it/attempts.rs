@@ -141,6 +141,20 @@ async fn retry_never_outlives_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_retry_after_keeps_no_healthy_fallback_idle() {
+    let pushback = || error(K::ProviderRateLimited).with_retry_after(Duration::from_secs(60));
+    let mut up1 = deployment("up1");
+    up1.max_attempts = NonZeroU32::new(3).unwrap();
+    // The deadline has room for the wait, and another deployment has the answer now.
+    let mut plan = Plan::new(vec![(up1, fails(1, pushback())), (deployment("up2"), answers())]);
+    plan.deadline = Duration::from_secs(600);
+    let house = plan.build();
+    let began = tokio::time::Instant::now();
+    assert_eq!(house.ask(request()).await.unwrap().head.attempts, 2);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn retry_waits_as_long_as_the_provider_says() {
     let calls = std::sync::atomic::AtomicUsize::new(0);
     let up1 = provider(2, move || match calls.fetch_add(1, Ordering::Relaxed) {

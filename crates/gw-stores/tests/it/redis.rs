@@ -1,55 +1,26 @@
 //! Shared limits in a Redis server that the test starts.
 
-use std::{
-    net::TcpListener,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use gw_limits::{
     Scope, SharedLimit, SharedLimits, SharedLost, SharedSettlement, SharedTake, SharedUse, SharedVerdict,
 };
 use gw_stores::RedisLimits;
+use gw_testkit::RedisServer;
 use gw_types::{Money, Secret, TenantId, TokenCount, UtcTime};
 
 const HOLD: Duration = Duration::from_secs(60);
 
-/// A server of its own, without persistence, stopped on drop.
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut command = Command::new("redis-server");
-        let port_text = port.to_string();
-        command.args(["--bind", "127.0.0.1", "--port", &port_text, "--save", "", "--appendonly", "no"]);
-        let started = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let process = started.expect("`redis-server` is installed, as `cargo xtask ci` sees to");
-        Self { process, port }
-    }
-
-    /// Returns its limits once it answers.
-    async fn limits(&self) -> RedisLimits {
-        let address = Secret::new(&format!("redis://127.0.0.1:{}", self.port)).unwrap();
-        let limits = RedisLimits::new(&address).unwrap();
-        for _ in 0..200 {
-            if limits.take(0, &[], HOLD).await.is_ok() {
-                return limits;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+/// Returns the limits of a server once it answers.
+async fn limits_of(server: &RedisServer) -> RedisLimits {
+    let limits = RedisLimits::new(&Secret::new(&server.url()).unwrap()).unwrap();
+    for _ in 0..200 {
+        if limits.take(0, &[], HOLD).await.is_ok() {
+            return limits;
         }
-        panic!("the server does not answer");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
+    panic!("the server does not answer");
 }
 
 fn limit(tenant: &str, take: SharedTake) -> SharedLimit {
@@ -89,8 +60,8 @@ async fn refused(store: &RedisLimits, limits: &[SharedLimit]) -> Vec<(usize, Opt
 /// One server for all of it: starting one costs more than asking it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_hold_in_a_real_server() {
-    let server = Server::start();
-    let store = server.limits().await;
+    let server = RedisServer::start().unwrap();
+    let store = limits_of(&server).await;
     money_is_exact_to_the_pico(&store).await;
     buckets_are_shared(&store).await;
     all_is_taken_or_nothing(&store).await;
