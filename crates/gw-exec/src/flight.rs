@@ -411,12 +411,11 @@ impl Flight {
         self.kept = self.held.claim.as_mut().and_then(|claim| claim.take_events(capped));
     }
 
-    /// Says what became of the request to its idempotency key. An answer that nobody was called for leaves the key free:
-    /// the cache has it.
+    /// Says what became of the request to its idempotency key.
     fn settle_key(&mut self, record: &AccountingRecord) {
         let Some(claim) = self.held.claim.take() else { return };
-        let is_answered = self.kept.is_some() || matches!(record.outcome, Outcome::Ok | Outcome::Capped);
-        if is_answered && self.sunk.dispatched {
+        let has_ended_well = matches!(record.outcome, Outcome::Ok | Outcome::Capped);
+        if self.kept.is_some() || has_ended_well {
             claim.answered(self.kept.take().map(|content| KeptAnswer {
                 content,
                 serving: record.serving.clone(),

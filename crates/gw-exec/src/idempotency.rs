@@ -9,8 +9,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gw_types::{
-    BoundedText, DeploymentName, ErrorKind, GatewayError, KeyNote, KeyState, MonoTime, NormalizedRequest,
-    Receipt, RequestId, SealHash, TenantId, TokenCount,
+    BoundedText, Completion, DeploymentName, ErrorKind, GatewayError, KeyNote, KeyState, MonoTime,
+    NormalizedRequest, Receipt, RequestId, SealHash, TenantId, TokenCount,
 };
 
 pub(crate) use self::table::KeyTable;
@@ -36,6 +36,8 @@ pub(crate) enum KeptContent {
     Whole(KeptBody),
     /// The events of a stream; `capped` where it was ended at its output bound.
     Events(KeptEvents),
+    /// A remembered answer, which is written in the caller's format each time.
+    Completion(Arc<Completion>),
 }
 
 /// The bytes of a whole answer.
@@ -56,6 +58,7 @@ impl KeptAnswer {
             + match &self.content {
                 KeptContent::Whole(KeptBody(raw)) => raw.len(),
                 KeptContent::Events(KeptEvents { events, .. }) => events.len(),
+                KeptContent::Completion(completion) => completion.bytes(),
             }
     }
 }

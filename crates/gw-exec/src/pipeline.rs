@@ -145,18 +145,22 @@ pub(crate) async fn decide(
 
 impl Hit {
     /// Answers whole.
-    pub(crate) async fn whole(self, flight: Flight) -> Result<Reply<Body>, Failure> {
-        let body = match (&self.answer.raw, self.completion) {
-            (_, Some(completion)) => Body::Completion(completion),
-            (Some(raw), None) => Body::Raw(raw.clone()),
+    pub(crate) async fn whole(self, mut flight: Flight) -> Result<Reply<Body>, Failure> {
+        let (body, content) = match (&self.answer.raw, self.completion) {
+            (_, Some(completion)) => {
+                (Body::Completion(Arc::clone(&completion)), KeptContent::Completion(completion))
+            }
+            (Some(raw), None) => (Body::Raw(raw.clone()), KeptContent::Whole(KeptBody(raw.clone()))),
             (None, None) => return Err(flight.fail(wrong_form(), false).await),
         };
+        flight.keep_answer(content);
         Ok(Reply { head: finish(flight).await, body })
     }
 
     /// Answers as a stream.
-    pub(crate) async fn stream(self, flight: Flight) -> Result<Reply<StreamBody>, Failure> {
+    pub(crate) async fn stream(self, mut flight: Flight) -> Result<Reply<StreamBody>, Failure> {
         let Some(completion) = self.completion else { return Err(flight.fail(wrong_form(), false).await) };
+        flight.keep_answer(KeptContent::Completion(Arc::clone(&completion)));
         Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
     }
 }
@@ -166,6 +170,9 @@ impl KeptContent {
     pub(crate) async fn whole(self, flight: Flight) -> Result<Reply<Body>, Failure> {
         match self {
             Self::Whole(KeptBody(raw)) => Ok(Reply { head: finish(flight).await, body: Body::Raw(raw) }),
+            Self::Completion(completion) => {
+                Ok(Reply { head: finish(flight).await, body: Body::Completion(completion) })
+            }
             Self::Events(_) => Err(flight.fail(wrong_form(), false).await),
         }
     }
@@ -174,6 +181,9 @@ impl KeptContent {
     pub(crate) async fn stream(self, flight: Flight) -> Result<Reply<StreamBody>, Failure> {
         match self {
             Self::Events(kept) => Ok(Reply { head: finish(flight).await, body: StreamBody::Kept(kept) }),
+            Self::Completion(completion) => {
+                Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
+            }
             Self::Whole(_) => Err(flight.fail(wrong_form(), false).await),
         }
     }

@@ -52,6 +52,28 @@ async fn the_same_key_and_body_get_the_stored_answer() {
 }
 
 #[tokio::test]
+async fn a_key_stands_for_an_answer_from_the_cache_too() {
+    let provider = FakeProvider::start(FaultScript::of(ok("first")).then(ok("second"))).await.unwrap();
+    let toml = Toml::new()
+        .upstream("up", &provider)
+        .route_with("m", &["up"], "cache = { exact = true, ttl_s = 60 }")
+        .tenant("a", "")
+        .sqlite();
+    let gw = Gw::start(&toml).await;
+    for body in [chat("m", "hello"), streaming("hello")] {
+        gw.chat("a", &body).send().await;
+        let key = if body["stream"] == true { "s" } else { "k" };
+        let hit = ask(&gw, "a", key, &body).await;
+        assert_eq!((hit.header("x-gw-cache"), hit.header("x-gw-replay-of")), ("exact", ""));
+        let again = ask(&gw, "a", key, &body).await;
+        assert_eq!((again.status, again.header("x-gw-replay-of")), (200, hit.header("x-request-id")));
+        assert!(again.text().contains("first"), "{}", again.text());
+        assert_eq!(ask(&gw, "a", key, &chat("m", "something else")).await.status, 422);
+    }
+    assert_eq!(provider.calls().len(), 1);
+}
+
+#[tokio::test]
 async fn a_stream_is_given_again_as_it_was() {
     let (provider, gw) = start(FaultScript::of(ok("one two three"))).await;
     let call = || gw.chat("a", &streaming("hello")).header("idempotency-key", "k");
