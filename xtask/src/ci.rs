@@ -83,7 +83,7 @@ fn steps(root: &Path, features: Features) -> Vec<Step> {
     steps.push(cargo("build gw", &[&["build", "-p", "gw-cli", "--locked"], chosen]));
     steps.push(cargo("tests", &[test_runner(root), chosen]));
     if features == Features::Default {
-        let seeds = Box::new(sim::command(root, sim::SEEDS, 0));
+        let seeds = Box::new(sim::step(root));
         steps.push(Step { name: "simulator", work: Work::Program(seeds) });
     }
     steps.push(cargo("doctests", &[&["test", "--workspace", "--doc", "--locked"], chosen]));

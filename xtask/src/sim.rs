@@ -7,7 +7,7 @@ use crate::{Failure, host};
 const USAGE: &str = "usage: cargo xtask sim [--seeds N] [--from S]";
 
 /// Seeds where nobody says how many: what every change must pass.
-pub(crate) const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 2_000;
 
 /// Plays so many seeds; a failing one is printed with a short script that fails alike.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
@@ -26,14 +26,20 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     if let [lonely] = rest {
         return Err(Failure::Usage(format!("`{lonely}` is no option with a value\n\n{USAGE}")));
     }
-    host::run(&mut command(root, seeds, from))
+    const OPTIMISED: [&str; 4] = ["-p", "gw-tests", "--profile", "sim"];
+    host::run(&mut command(root, &OPTIMISED, seeds, from))
 }
 
-/// Returns what plays the seeds: the tests of the whole gateway, built for speed with all their assertions.
-pub(crate) fn command(root: &Path, seeds: u64, from: u64) -> std::process::Command {
-    const FIXED: [&str; 9] = ["test", "--locked", "-p", "gw-tests", "--profile", "sim", "--test", "it", "--"];
-    const TEST: [&str; 3] = ["--exact", "sim::no_seed_breaks_an_invariant", "--nocapture"];
-    let mut command = host::cargo(root, FIXED.into_iter().chain(TEST));
+/// Returns what plays the seeds of a whole check, in the build that its tests have made: building another one takes
+/// longer than it saves.
+pub(crate) fn step(root: &Path) -> std::process::Command {
+    command(root, &["--workspace"], SEEDS, 0)
+}
+
+fn command(root: &Path, build: &[&str], seeds: u64, from: u64) -> std::process::Command {
+    const TEST: [&str; 6] =
+        ["--test", "it", "--", "--exact", "sim::no_seed_breaks_an_invariant", "--nocapture"];
+    let mut command = host::cargo(root, ["test", "--locked"].iter().chain(build).chain(&TEST));
     command.env("GW_SIM_SEEDS", seeds.to_string()).env("GW_SIM_FROM", from.to_string());
     command
 }
