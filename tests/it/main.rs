@@ -8,6 +8,7 @@ mod bad_input;
 mod cases;
 mod docs;
 mod e2e;
+mod embedders;
 mod fuzz;
 mod invariants;
 mod sim;

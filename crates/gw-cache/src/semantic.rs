@@ -219,23 +219,50 @@ impl SemanticCache {
         used.bytes.store(shelf.bytes(), Ordering::Relaxed);
     }
 
-    /// Embeds a question; `None` for one without words or above the bound, which is not compared.
+    /// Embeds a question by the cache's own embedder; `None` for one without words or above the bound, which is not
+    /// compared.
     ///
     /// # Errors
     /// What the embedder raises.
     pub async fn probe(&self, question: &Question) -> Result<Option<Probe>, GatewayError> {
+        Self::probe_by(question, self.embedder.as_ref()).await
+    }
+
+    /// Embeds a question by an embedder; as [`SemanticCache::probe`].
+    ///
+    /// # Errors
+    /// What the embedder raises.
+    pub async fn probe_by(
+        question: &Question,
+        embedder: &dyn Embedder,
+    ) -> Result<Option<Probe>, GatewayError> {
+        let Some(words) = Self::words(question) else { return Ok(None) };
+        Ok(Self::probe_of(question, embedder.embed(&words).await?))
+    }
+
+    /// Returns what an embedder gets of a question: its words; `None` above the bound, which is not compared.
+    pub fn words(question: &Question) -> Option<String> {
         if question.text.len() > Self::QUESTION_BYTES_MAX {
-            return Ok(None);
+            return None;
         }
         let words: Vec<&str> = question.text.split_whitespace().map(bare).collect();
-        let vector = self.embedder.embed(&words.join(" ")).await?;
-        Ok(UnitVector::new(vector).map(|vector| {
+        Some(words.join(" "))
+    }
+
+    /// Returns a question together with the vector of its words; `None` for a vector of no length.
+    pub fn probe_of(question: &Question, vector: Vec<f32>) -> Option<Probe> {
+        UnitVector::new(vector).map(|vector| {
             Probe(Asked {
                 context: u128::from_le_bytes(short_digest(&question.context)),
                 guard: Arc::new(Guard::of(&question.text)),
                 vector,
             })
-        }))
+        })
+    }
+
+    /// Returns whether the partition has an entry that has not expired: whether a look-up could find anything.
+    pub fn holds(&self, partition: &Partition, now: MonoTime) -> bool {
+        self.live_slot(partition, now).is_some()
     }
 
     /// Returns the number of partitions and of entries in all of them, expired ones that nobody met since included.

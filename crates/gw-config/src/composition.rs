@@ -6,7 +6,7 @@ use std::{net::IpAddr, path::Path, sync::Arc};
 
 use arc_swap::ArcSwap;
 use gw_adapters::{FetchClient, TransportSnapshot};
-use gw_cache::{CacheConfig, ExactCache, HashingEmbedder, SemanticCache, SemanticConfig};
+use gw_cache::{BuiltInEmbedder, ExactCache, SemanticCache};
 use gw_dialects::{
     anthropic::MessagesCodec, completions::CompletionsCodec, openai::ChatCodec, responses::ResponsesCodec,
 };
@@ -25,6 +25,7 @@ use crate::{
     judge::Judge,
     keys::LiveKeys,
     parts::{self, Built, Parts},
+    vectors::Vectors,
 };
 
 /// Records kept in memory where the store is `none`.
@@ -146,12 +147,12 @@ impl Composition {
             (Operation::Messages, Arc::new(MessagesCodec)),
             (Operation::Responses, Arc::new(ResponsesCodec)),
         ];
-        let embedder = HashingEmbedder::new(HashingEmbedder::DEFAULT_DIMENSIONS);
+        let caching = config.file.cache;
         let digest = parts.policy.digest().clone();
         let state = StateConfig {
             limits: parts.limits,
-            exact: ExactCache::new(CacheConfig::default()),
-            semantic: SemanticCache::new(SemanticConfig::default(), Arc::new(embedder)),
+            exact: ExactCache::new(caching.exact()),
+            semantic: SemanticCache::new(caching.semantic(), BuiltInEmbedder::Hashing.embedder()),
             shared_limits: parts::shared(config)?,
             ledger: Arc::clone(&ledger),
             clock: seams.clock,
@@ -159,6 +160,7 @@ impl Composition {
             ids: seams.ids,
             codecs,
             judge: Some(Arc::new(Judge)),
+            embedding: Some(Arc::new(Vectors)),
         };
         let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
         let live = Arc::new(Live { keys: LiveKeys::new(parts.keys), in_force });

@@ -1,5 +1,6 @@
 //! The shape of `gw.toml`: a closed schema, read whole, every fault at once.
 
+mod caching;
 mod cluster;
 mod deployment;
 mod key;
@@ -12,6 +13,7 @@ mod provider;
 mod residency;
 mod route;
 mod scopes;
+mod semantic;
 mod server;
 mod server_tls;
 mod tenant;
@@ -26,6 +28,7 @@ use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
 pub(crate) use self::{
+    caching::CachingEntry,
     cluster::ClusterEntry,
     deployment::{DeploymentEntry, VocabularyEntry},
     key::{KeyEntry, KeySource, KeyUse, read as read_key},
@@ -36,8 +39,9 @@ pub(crate) use self::{
         CredentialsEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry,
         TransportEntry,
     },
-    route::{CacheEntry, DecisionEntry, RouteEntry, SemanticEntry, TemperatureEntry},
+    route::{CacheEntry, RouteEntry, TemperatureEntry},
     scopes::{OrganisationEntry, WholeEntry},
+    semantic::{DecisionEntry, EmbedderEntry, SemanticEntry},
     server::ServerEntry,
     tenant::{QueueEntry, TenantEntry},
 };
@@ -73,6 +77,7 @@ pub(crate) struct File {
     pub(crate) models: BTreeMap<ModelName, Located<ScopeEntry>>,
     pub(crate) limits: WholeEntry,
     pub(crate) ledger: LedgerEntry,
+    pub(crate) cache: CachingEntry,
     /// Absent: the process is alone.
     pub(crate) cluster: Option<ClusterEntry>,
 }
@@ -168,6 +173,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let models = scopes::models(&mut section);
     let limits = scopes::whole(&mut section);
     let ledger = ledger::read(section.optional("ledger"), outside);
+    let cache = caching::read(section.optional("cache"));
     let cluster = cluster::read(section.optional("cluster"), outside);
     section.finish();
     if callers == Callers::WithKey && !ledger.keys {
@@ -186,6 +192,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
         models,
         limits,
         ledger,
+        cache,
         cluster,
     }
 }

@@ -65,6 +65,7 @@ mod source;
 mod stored_keys;
 /// Every environment variable that gw reads by itself.
 pub mod variables;
+mod vectors;
 
 pub use gw_adapters::{ServerTls, TlsStream, TransportSnapshot};
 pub use gw_cache::evaluate::Share;

@@ -117,12 +117,13 @@ impl Flight {
         subject: Subject,
         identity: &KeyIdentity,
         place: LedgerPlace,
-    ) -> Self {
+    ) -> Box<Self> {
         let arrived = state.clock.now();
         let id = RequestId::from_bits(state.ids.next_id());
         let record = blank_record(id, identity, state.clock.utc(), policy.digest());
         let queue = policy.tenant(&identity.tenant).map(|tenant| tenant.queue(&identity.key));
-        Self {
+        // On the heap: it moves through many futures, each of which would hold two of it.
+        Box::new(Self {
             deadline: arrived.saturating_add(policy.default_deadline()),
             state,
             policy,
@@ -144,7 +145,7 @@ impl Flight {
             must_bound: false,
             settled: Settled::default(),
             open: Some(Open { record: Box::new(record), place }),
-        }
+        })
     }
 
     /// Returns the record while the flight is open.
@@ -292,7 +293,7 @@ impl Flight {
     }
 
     /// Ends the request with an error: settles, leaves the record, and returns what the caller sees.
-    pub(crate) async fn fail(mut self, error: GatewayError, side_effecting: bool) -> Failure {
+    pub(crate) async fn fail(mut self: Box<Self>, error: GatewayError, side_effecting: bool) -> Failure {
         let (error, outcome) = self.ending(error, side_effecting, AttemptEnd::NotProcessed);
         let mut head = self.head(outcome);
         let receipt = self.close(outcome, Some(&error));

@@ -37,7 +37,7 @@ pub struct Gateway {
 /// a drop is recorded as `cancelled`.
 #[derive(Debug)]
 pub struct Admitted {
-    flight: Flight,
+    flight: Box<Flight>,
 }
 
 impl Admitted {

@@ -1,6 +1,6 @@
 //! Whether a would-be hit was right: by comparison where that is enough, by a judge in the background otherwise.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use gw_cache::{CachedAnswer, Unlabelled, says_the_same};
@@ -58,7 +58,10 @@ impl WouldBe {
         else {
             return;
         };
-        let Some(place) = JudgePlace::take(state) else { return };
+        if !state.tasks.can_spawn() {
+            return;
+        }
+        let Some(place) = state.judging.take(JUDGING_MAX) else { return };
         let judged = Arc::clone(state);
         state.tasks.spawn(async move {
             if let Some(right) = self.ask(&judged, target, &request).await {
@@ -109,25 +112,6 @@ impl WouldBe {
 impl std::fmt::Debug for WouldBe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WouldBe").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
-/// A place among the judgements under way.
-struct JudgePlace(Arc<State>);
-
-impl JudgePlace {
-    fn take(state: &Arc<State>) -> Option<Self> {
-        if !state.tasks.can_spawn() {
-            return None;
-        }
-        let place = Self(Arc::clone(state));
-        (state.judging.fetch_add(1, Ordering::Relaxed) < JUDGING_MAX).then_some(place)
-    }
-}
-
-impl Drop for JudgePlace {
-    fn drop(&mut self) {
-        self.0.judging.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

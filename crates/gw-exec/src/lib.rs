@@ -21,6 +21,7 @@ mod attempts;
 mod backoff;
 mod batch;
 mod budget;
+mod embedding;
 mod estimate;
 mod flight;
 mod gateway;
@@ -58,13 +59,14 @@ pub use self::{
         BATCH_WORKERS_MAX, Batch, BatchConfig, GenerationRequest, GenerationResult, GenerationStatus, Ids,
         ModelIdentity, OnFailure, Order, SeenIds, Stop,
     },
+    embedding::EmbeddingCodec,
     estimate::{input_at_least, input_estimate},
     gateway::{Admitted, Gateway},
     health::{BreakerSnapshot, BreakerState},
     judging::JudgeCodec,
     policy::{
-        DeploymentPolicy, KeyScope, Policy, PolicyConfig, QueuePolicy, RoutePolicy, Target, TenantPolicy,
-        TokenFacts,
+        DeploymentPolicy, KeyScope, Policy, PolicyConfig, QueuePolicy, RouteEmbedder, RoutePolicy, Target,
+        TenantPolicy, TokenFacts,
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, KeptEvents, Reply, ReplyHead, Settled, StreamBody},

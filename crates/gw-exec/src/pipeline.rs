@@ -145,7 +145,7 @@ pub(crate) async fn decide(
 
 impl Hit {
     /// Answers whole.
-    pub(crate) async fn whole(self, mut flight: Flight) -> Result<Reply<Body>, Failure> {
+    pub(crate) async fn whole(self, mut flight: Box<Flight>) -> Result<Reply<Body>, Failure> {
         let (body, content) = match (&self.answer.raw, self.completion) {
             (_, Some(completion)) => {
                 (Body::Completion(Arc::clone(&completion)), KeptContent::Completion(completion))
@@ -158,7 +158,7 @@ impl Hit {
     }
 
     /// Answers as a stream.
-    pub(crate) async fn stream(self, mut flight: Flight) -> Result<Reply<StreamBody>, Failure> {
+    pub(crate) async fn stream(self, mut flight: Box<Flight>) -> Result<Reply<StreamBody>, Failure> {
         let Some(completion) = self.completion else { return Err(flight.fail(wrong_form(), false).await) };
         flight.keep_answer(KeptContent::Completion(Arc::clone(&completion)));
         Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
@@ -167,7 +167,7 @@ impl Hit {
 
 impl KeptContent {
     /// Answers whole. The fingerprint tells whole answers from streams, so the form is always the one asked for.
-    pub(crate) async fn whole(self, flight: Flight) -> Result<Reply<Body>, Failure> {
+    pub(crate) async fn whole(self, flight: Box<Flight>) -> Result<Reply<Body>, Failure> {
         match self {
             Self::Whole(KeptBody(raw)) => Ok(Reply { head: finish(flight).await, body: Body::Raw(raw) }),
             Self::Completion(completion) => {
@@ -178,7 +178,7 @@ impl KeptContent {
     }
 
     /// Answers as a stream.
-    pub(crate) async fn stream(self, flight: Flight) -> Result<Reply<StreamBody>, Failure> {
+    pub(crate) async fn stream(self, flight: Box<Flight>) -> Result<Reply<StreamBody>, Failure> {
         match self {
             Self::Events(kept) => Ok(Reply { head: finish(flight).await, body: StreamBody::Kept(kept) }),
             Self::Completion(completion) => {
@@ -555,7 +555,7 @@ pub(crate) async fn remember(flight: &mut Flight, write: Option<Box<CacheWrite>>
 }
 
 /// Steps 9 and 11 for a whole answer: settles, leaves the record, returns the evidence.
-pub(crate) async fn finish(mut flight: Flight) -> ReplyHead {
+pub(crate) async fn finish(mut flight: Box<Flight>) -> ReplyHead {
     let mut head = flight.head(Outcome::Ok);
     head.cost = flight.cost_so_far();
     let receipt = flight.close(Outcome::Ok, None);

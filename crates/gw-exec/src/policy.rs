@@ -3,7 +3,7 @@
 use std::{collections::HashMap, num::NonZeroU32, sync::Arc, time::Duration};
 
 use foldhash::fast::FixedState;
-use gw_cache::CachePolicy;
+use gw_cache::{CachePolicy, Embedder};
 use gw_limits::{Priority, Rate, Vocabulary};
 use gw_routing::{ModelPattern, Router, RoutingConfig, RoutingError};
 use gw_types::{
@@ -28,6 +28,8 @@ pub struct RoutePolicy {
     /// Who judges would-be hits of similar requests in the background; `None`: equal answers and feedback alone are
     /// labels.
     pub judge: Option<DeploymentName>,
+    /// Who turns the questions of the semantic tier into vectors.
+    pub embedder: RouteEmbedder,
     /// Digest of the route and its deployments as configured: part of every key of the cache, so that a changed route
     /// never serves what it answered before.
     pub digest: BoundedText,
@@ -46,12 +48,26 @@ impl Default for RoutePolicy {
         Self {
             cache: None,
             judge: None,
+            embedder: RouteEmbedder::default(),
             digest: BoundedText::default(),
             default_max_output_tokens: None,
             max_attempts: ATTEMPTS,
             strict_translation: false,
         }
     }
+}
+
+/// Says who turns a route's questions into vectors. The route's digest has to change with it: vectors of two embedders
+/// do not compare.
+#[derive(Clone, Debug, Default)]
+pub enum RouteEmbedder {
+    /// The embedder of the semantic cache.
+    #[default]
+    Own,
+    /// Another one in this process.
+    Local(Arc<dyn Embedder>),
+    /// A deployment, asked as a request of the route's tenant. A target of the policy; else nothing is compared.
+    Deployment(DeploymentName),
 }
 
 /// What a tenant's requests begin with.

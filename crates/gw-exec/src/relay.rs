@@ -65,7 +65,7 @@ enum Kind {
 impl Relay {
     /// Relays the request's own call, which nobody shares.
     pub(crate) fn alone(
-        flight: Flight,
+        flight: Box<Flight>,
         request: &NormalizedRequest,
         opened: Opened,
         write: Option<Box<CacheWrite>>,
@@ -79,7 +79,7 @@ impl Relay {
     }
 
     /// Relays the call that the request follows.
-    pub(crate) fn following(follower: Follower, flight: Flight) -> Self {
+    pub(crate) fn following(follower: Follower, flight: Box<Flight>) -> Self {
         Self(Kind::Shared(Box::new(Shared::following(follower, flight))))
     }
 

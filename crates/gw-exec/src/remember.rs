@@ -1,11 +1,11 @@
 //! Steps 5 and 10: answering from the past, and deciding what is remembered.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gw_cache::{
-    CacheKey, CachePolicy, CachedAnswer, KeyParts, Partition, Probe, SemanticDecision, WriteRule, may_read,
-    storable, verify::Verdict,
+    CacheKey, CachePolicy, CachedAnswer, Embedder, KeyParts, Partition, Probe, SemanticCache,
+    SemanticDecision, Storable, WriteRule, may_read, storable, verify::Verdict,
 };
 use gw_types::{
     AnswerFacts, BoundedText, CacheControl, CacheState, Capability, Classification, Completion,
@@ -13,15 +13,19 @@ use gw_types::{
 };
 
 use crate::{
+    embedding::Embedding,
     flight::Flight,
     judging::WouldBe,
     pipeline::Hit,
-    policy::{RoutePolicy, Target},
+    policy::{RouteEmbedder, RoutePolicy, Target},
     state::State,
 };
 
 /// The longest streamed answer that is collected for the cache, in bytes of text; a longer one is relayed only.
 pub(crate) const COLLECTED_BYTES_MAX: usize = 1_024 * 1_024;
+
+/// Vectors under way at most that no request waits for.
+const EMBEDDING_LATE_MAX: usize = 32;
 
 /// What a look-up decided.
 pub(crate) enum Lookup {
@@ -104,20 +108,10 @@ impl CacheWrite {
         if let Some(would_be) = self.would_be {
             would_be.judge(&state, &asked.question.text, storable.answer());
         }
-        let probe = match asked.probe {
-            Some(probe) => Some(probe),
-            // Nobody has looked: the caller did not want to read.
-            None => match state.semantic.probe(&asked.question).await {
-                Ok(probe) => probe,
-                Err(_) => {
-                    // An embedder that fails costs a later hit, not this request.
-                    tracing::warn!("the embedder failed; an answer was not kept for similar requests");
-                    None
-                }
-            },
-        };
-        if let Some(probe) = probe {
-            state.semantic.put_probe(&asked.partition, &probe, storable, now);
+        match asked.probe.clone() {
+            Some(probe) => state.semantic.put_probe(&asked.partition, &probe, storable, now),
+            None if asked.embedder.is_cheap() => asked.keep(&state, storable).await,
+            None => keep_later(&state, asked, storable),
         }
     }
 }
@@ -145,6 +139,95 @@ struct Asked {
     partition: Partition,
     question: Question,
     probe: Option<Probe>,
+    embedder: AskedEmbedder,
+}
+
+impl Asked {
+    /// Keeps the answer to a question that nobody has embedded yet.
+    async fn keep(&self, state: &Arc<State>, answer: Storable) {
+        if let Some(probe) = self.embedder.probe(state, &self.question, Wanted::Store).await {
+            state.semantic.put_probe(&self.partition, &probe, answer, state.clock.now());
+        }
+    }
+}
+
+/// Keeps an answer once another machine has embedded its question, which nobody waits for. Beyond the bound of such work
+/// it is not kept for similar questions.
+fn keep_later(state: &Arc<State>, asked: Asked, answer: Storable) {
+    if !state.tasks.can_spawn() {
+        return;
+    }
+    let Some(place) = state.embedding_late.take(EMBEDDING_LATE_MAX) else { return };
+    let keeper = Arc::clone(state);
+    state.tasks.spawn(async move {
+        asked.keep(&keeper, answer).await;
+        drop(place);
+    });
+}
+
+/// What a vector is wanted for.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// The request waits, and so much is left of its time.
+    LookUp { left: Duration },
+    /// Nobody waits.
+    Store,
+}
+
+/// Who embeds a request's question.
+#[derive(Debug)]
+enum AskedEmbedder {
+    Own,
+    Local(Arc<dyn Embedder>),
+    Deployment(Box<Embedding>),
+    /// The route names a deployment that the policy does not have.
+    Nobody,
+}
+
+impl AskedEmbedder {
+    fn of(flight: &mut Flight, request: &NormalizedRequest, place: Place<'_>, class: Classification) -> Self {
+        let name = match &place.route.embedder {
+            RouteEmbedder::Own => return Self::Own,
+            RouteEmbedder::Local(embedder) => return Self::Local(Arc::clone(embedder)),
+            RouteEmbedder::Deployment(name) => name,
+        };
+        let policy = Arc::clone(&flight.policy);
+        let target = policy.targets().iter().position(|target| target.deployment.name == *name);
+        let record = flight.record();
+        let identity = KeyIdentity { tenant: record.tenant.clone(), key: record.key.clone() };
+        target.map_or(Self::Nobody, |target| {
+            Self::Deployment(Box::new(Embedding {
+                identity,
+                policy,
+                route: place.index,
+                target,
+                residency: request.context.residency.clone(),
+                classification: class,
+            }))
+        })
+    }
+
+    /// Whether a vector costs neither money nor another machine's time.
+    fn is_cheap(&self) -> bool {
+        matches!(self, Self::Own | Self::Local(_))
+    }
+
+    /// Embeds a question. An embedder that fails costs a hit and not the request.
+    async fn probe(&self, state: &Arc<State>, question: &Question, wanted: Wanted) -> Option<Probe> {
+        let probe = match (self, wanted) {
+            (Self::Own, _) => state.semantic.probe(question).await,
+            (Self::Local(embedder), _) => SemanticCache::probe_by(question, embedder.as_ref()).await,
+            (Self::Deployment(embedding), Wanted::LookUp { left }) => {
+                return embedding.look_up(state, question, left).await;
+            }
+            (Self::Deployment(embedding), Wanted::Store) => return embedding.store(state, question).await,
+            (Self::Nobody, _) => return None,
+        };
+        probe.unwrap_or_else(|_| {
+            tracing::warn!("the embedder failed; similar requests were not compared");
+            None
+        })
+    }
 }
 
 /// Looks for a remembered answer. The key is built on the primary candidate: the next equal request computes the same
@@ -162,7 +245,9 @@ pub(crate) async fn look_up(
     if !readable && context.cache != CacheControl::NoCache {
         return Lookup::Bypass;
     }
-    let Some((key, mut asked)) = keys(flight, request, place, policy) else { return Lookup::Bypass };
+    let Some((key, mut asked)) = keys(flight, request, (place, policy), classification) else {
+        return Lookup::Bypass;
+    };
     flight.record().decision.cache_key = Some(key.digest_hex());
     let mut would_be = None;
     if readable {
@@ -211,13 +296,12 @@ async fn similar(
 ) -> Similar {
     let (Some(asked), Some(semantic)) = (asked, policy.semantic.as_ref()) else { return Similar::Nothing };
     let state = Arc::clone(&flight.state);
-    match state.semantic.probe(&asked.question).await {
-        Ok(probe) => asked.probe = probe,
-        Err(_) => {
-            tracing::warn!("the embedder failed; similar requests were not looked for");
-            return Similar::Nothing;
-        }
+    if !asked.embedder.is_cheap() && !state.semantic.holds(&asked.partition, flight.now()) {
+        // There is nothing to find: the vector can wait until the answer is there.
+        return Similar::Nothing;
     }
+    let left = flight.remaining(flight.now());
+    asked.probe = asked.embedder.probe(&state, &asked.question, Wanted::LookUp { left }).await;
     let Some(probe) = &asked.probe else { return Similar::Nothing };
     let found = state.semantic.nearest(&asked.partition, probe, semantic.threshold_milli, flight.now());
     let draw = match policy.decision {
@@ -262,10 +346,12 @@ async fn similar(
 fn keys(
     flight: &mut Flight,
     request: &NormalizedRequest,
-    place: Place<'_>,
-    policy: &CachePolicy,
+    (place, policy): (Place<'_>, &CachePolicy),
+    classification: Classification,
 ) -> Option<(CacheKey, Option<Asked>)> {
     let state = Arc::clone(&flight.state);
+    let asked = policy.semantic.as_ref().and_then(|_| state.codec(request.operation)?.question(request));
+    let asked = asked.map(|question| (question, AskedEmbedder::of(flight, request, place, classification)));
     let record = flight.record();
     let primary = &place.primary.deployment;
     let parts = KeyParts {
@@ -277,11 +363,16 @@ fn keys(
         policy_digest: place.route.digest.as_str(),
     };
     let mut key = CacheKey::new(&parts, &request.body)?;
-    let asked = policy.semantic.as_ref().and_then(|_| state.codec(request.operation)?.question(request));
-    let mut asked = asked.map(|question| Asked { partition: Partition::new(&parts), question, probe: None });
+    let mut asked = asked.map(|(question, embedder)| {
+        let partition = Partition::new(&parts);
+        Asked { partition, question, probe: None, embedder }
+    });
     if policy.epoch > 0 {
         key = key.at_epoch(policy.epoch);
         asked = asked.map(|asked| Asked { partition: asked.partition.at_epoch(policy.epoch), ..asked });
+    }
+    if let Some(locale) = &request.context.locale {
+        asked = asked.map(|asked| Asked { partition: asked.partition.in_locale(locale.as_str()), ..asked });
     }
     // A provider that gets these may answer otherwise for them.
     for (name, value) in &request.context.passed {

@@ -96,7 +96,7 @@ impl Origin {
 
 /// A request whose call may be shared.
 pub(crate) struct Sharing {
-    pub(crate) flight: Flight,
+    pub(crate) flight: Box<Flight>,
     pub(crate) request: Arc<NormalizedRequest>,
     pub(crate) outgoing: Box<Outgoing>,
     pub(crate) key: CacheKey,

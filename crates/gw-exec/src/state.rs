@@ -1,9 +1,6 @@
 //! What outlives a reload: limits, caches, budgets, the ledger and the seams.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use gw_cache::{Decisions, ExactCache, SemanticCache, SemanticConfig, flight::FlightConfig};
 use gw_limits::{Estimator, Limits};
@@ -12,6 +9,7 @@ use gw_types::{Clock, DialectCodec, IdSource, Ledger, Operation, Random};
 
 use crate::{
     budget::RetryBudgets,
+    embedding::EmbeddingCodec,
     health::Breakers,
     idempotency::KeyTable,
     judging::JudgeCodec,
@@ -19,7 +17,7 @@ use crate::{
     schema::Schemas,
     shared_limits::{SharedConfig, SharedStore},
     sharing::SharedCalls,
-    tasks::Tasks,
+    tasks::{Tasks, UnderWay},
 };
 
 /// What a gateway's state is made of.
@@ -45,6 +43,8 @@ pub struct StateConfig {
     pub codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
     /// Who writes and reads the questions to a judge; `None`: nobody judges.
     pub judge: Option<Arc<dyn JudgeCodec>>,
+    /// Who writes and reads the questions to a deployment that embeds; `None`: none is asked.
+    pub embedding: Option<Arc<dyn EmbeddingCodec>>,
 }
 
 /// What outlives a reload; keyed by tenant, key or deployment name.
@@ -73,8 +73,11 @@ pub(crate) struct State {
     /// What was decided about similar requests.
     pub(crate) decisions: Decisions,
     pub(crate) judge: Option<Arc<dyn JudgeCodec>>,
+    pub(crate) embedding: Option<Arc<dyn EmbeddingCodec>>,
     /// Judgements under way.
-    pub(crate) judging: AtomicUsize,
+    pub(crate) judging: UnderWay,
+    /// Vectors under way that no request waits for.
+    pub(crate) embedding_late: UnderWay,
     codecs: Vec<(Operation, Arc<dyn DialectCodec>)>,
 }
 
@@ -101,7 +104,9 @@ impl State {
             ends: AtomicBool::new(false),
             decisions: Decisions::new(SemanticConfig::default().partitions_max),
             judge: config.judge,
-            judging: AtomicUsize::new(0),
+            embedding: config.embedding,
+            judging: UnderWay::default(),
+            embedding_late: UnderWay::default(),
             codecs: config.codecs,
         }
     }

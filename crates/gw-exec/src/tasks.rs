@@ -1,6 +1,12 @@
-//! The work that goes on without the request that began it: shared calls, judgements.
+//! The work that goes on without the request that began it: shared calls, judgements, vectors of answers to keep.
 
-use std::future::Future;
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use parking_lot::Mutex;
 use tokio::{runtime::Handle, task::JoinSet};
@@ -39,5 +45,27 @@ impl Tasks {
             let mut begun = std::mem::take(&mut *self.0.lock());
             while begun.join_next().await.is_some() {}
         }
+    }
+}
+
+/// How much of one kind of work is under way.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    /// Takes a place; `None` where as many as `max` are taken.
+    pub(crate) fn take(&self, max: usize) -> Option<WorkPlace> {
+        let place = WorkPlace(self.clone());
+        (self.0.fetch_add(1, Ordering::Relaxed) < max).then_some(place)
+    }
+}
+
+/// A place among the work under way, given back on drop.
+#[derive(Debug)]
+pub(crate) struct WorkPlace(UnderWay);
+
+impl Drop for WorkPlace {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

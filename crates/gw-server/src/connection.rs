@@ -42,9 +42,10 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: 
     let line = Arc::new(Line::new(Arc::clone(&app), peer));
     let io = ClientIo::new(stream, Arc::clone(&line));
     let builder = builder(StreamTasks::new(Arc::clone(&app)));
+    // In a box of its own: the connection would keep room for the largest answer's work while it is idle.
     let service = service_fn(move |request| {
-        let answer = service::answer(Arc::clone(&line), plane, request);
-        async { Ok::<_, Infallible>(answer.await) }
+        let line = Arc::clone(&line);
+        Box::pin(async move { Ok::<_, Infallible>(service::answer(line, plane, request).await) })
     });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut closing = pin!(app.lifecycle.closing());

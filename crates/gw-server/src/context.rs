@@ -20,6 +20,7 @@ enum Field {
     SideEffecting,
     IdempotencyKey,
     Cache,
+    Locale,
     PromptVersion,
     SchemaVersion,
     Translation,
@@ -40,6 +41,7 @@ impl Field {
             "x-gw-side-effecting" => Self::SideEffecting,
             "idempotency-key" => Self::IdempotencyKey,
             "x-gw-cache" => Self::Cache,
+            "x-gw-locale" => Self::Locale,
             "x-gw-prompt-version" => Self::PromptVersion,
             "x-gw-schema-version" => Self::SchemaVersion,
             "x-gw-translation" => Self::Translation,
@@ -61,6 +63,7 @@ impl Field {
             Self::SideEffecting => "x-gw-side-effecting",
             Self::IdempotencyKey => "idempotency-key",
             Self::Cache => "x-gw-cache",
+            Self::Locale => "x-gw-locale",
             Self::PromptVersion => "x-gw-prompt-version",
             Self::SchemaVersion => "x-gw-schema-version",
             Self::Translation => "x-gw-translation",
@@ -88,6 +91,9 @@ impl Field {
                 "the header `idempotency-key` must be 1 to 255 visible ASCII characters without blanks"
             }
             Self::Cache => "the header `x-gw-cache` must be `no-store`, `no-cache` or `only-if-cached`",
+            Self::Locale => {
+                "the header `x-gw-locale` must be a language tag of at most 35 letters, digits and dashes"
+            }
             Self::PromptVersion => {
                 "the header `x-gw-prompt-version` must be 1 to 128 visible ASCII characters"
             }
@@ -150,6 +156,7 @@ fn take(context: &mut RequestContext, field: Field, value: &HeaderValue) -> Opti
         Field::SideEffecting => context.side_effecting = flag(text)?,
         Field::IdempotencyKey => context.idempotency_key = Some(IdempotencyKey::new(text)?),
         Field::Cache => context.cache = cache_control(text)?,
+        Field::Locale => context.locale = Some(locale(text)?),
         Field::PromptVersion => context.prompt_version = Some(label(text)?),
         Field::SchemaVersion => context.schema_version = Some(label(text)?),
         Field::RequestId => context.client_request_id = Some(label(text)?),
@@ -187,6 +194,14 @@ fn deadline(text: &str) -> Option<Duration> {
     }
     let millis: u64 = text.parse().ok()?;
     (millis > 0).then(|| Duration::from_millis(millis))
+}
+
+/// Reads a language tag, such as `pt-BR`, in lower case: tags are compared without their case (RFC 5646, section 2.1.1).
+fn locale(text: &str) -> Option<BoundedText> {
+    const BYTES_MAX: usize = 35;
+    let parts = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (text.len() <= BYTES_MAX && text.split('-').all(parts))
+        .then(|| BoundedText::new(&text.to_ascii_lowercase()))
 }
 
 fn flag(text: &str) -> Option<bool> {
@@ -247,6 +262,7 @@ mod tests {
             ("x-gw-side-effecting", b"true"),
             ("idempotency-key", b"order-17"),
             ("x-gw-cache", b"only-if-cached"),
+            ("x-gw-locale", b"pt-BR"),
             ("x-gw-prompt-version", b"p 1"),
             ("x-gw-schema-version", b"s1"),
             ("x-request-id", b"abc"),
@@ -258,6 +274,7 @@ mod tests {
         assert_eq!(context.deadline, Some(Duration::from_millis(250)));
         assert!(context.side_effecting && context.idempotency_key.is_some());
         assert_eq!(context.cache, CacheControl::OnlyIfCached);
+        assert_eq!(context.locale.unwrap().as_str(), "pt-br");
         assert_eq!(context.prompt_version.unwrap().as_str(), "p 1");
         assert!(context.traceparent.is_some() && context.schema_version.is_some());
         assert_eq!(context.client_request_id.unwrap().as_str(), "abc");
@@ -298,6 +315,7 @@ mod tests {
         refuses("x-gw-deadline-ms", &[b"", b"0", b"-1", b"+1", b"1.5", b"1e3", b"99999999999999999999"]);
         refuses("x-gw-side-effecting", &[b"", b"yes", b"True", b"1"]);
         refuses("x-gw-cache", &[b"", b"no-store, no-cache", b"default"]);
+        refuses("x-gw-locale", &[b"", b"pt_BR", b"pt-", b"*", &[b'a'; 36]]);
         refuses("idempotency-key", &[b"", b"a b", b"\xc3\xa9", &[b'a'; 256]]);
         refuses("x-gw-prompt-version", &[b"", b"\xff", &long]);
         refuses("x-gw-schema-version", &[b"", b"a\tb", &long]);

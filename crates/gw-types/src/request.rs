@@ -199,6 +199,8 @@ pub struct RequestContext {
     pub idempotency_key: Option<IdempotencyKey>,
     /// `x-gw-cache`.
     pub cache: CacheControl,
+    /// `x-gw-locale`: similar requests of another locale are not compared.
+    pub locale: Option<BoundedText>,
     /// `x-gw-prompt-version`, for the record.
     pub prompt_version: Option<BoundedText>,
     /// `x-gw-schema-version`, for the record.

@@ -44,6 +44,7 @@ pub(crate) fn open(stage: &Arc<Stage>, world: usize, ledger: &Arc<Records>, life
         semantic: SemanticCache::new(SemanticConfig::default(), Arc::new(HashingEmbedder::default())),
         shared_limits: None,
         judge: None,
+        embedding: None,
         ledger: Arc::<Records>::clone(ledger),
         clock,
         random: Arc::new(SeededRandom::new(stage.script.seed ^ life)),

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{
     CLASSIFICATIONS, Names,
     matching::{self, MatchEntry},
+    semantic::{self, SemanticEntry},
     written,
 };
 use crate::{
@@ -52,26 +53,6 @@ pub(crate) struct CacheEntry {
     pub(crate) semantic: Option<SemanticEntry>,
 }
 
-/// `semantic`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct SemanticEntry {
-    /// The least similarity of a hit, or of a would-be hit that a verifier decides about.
-    pub(crate) threshold_milli: u32,
-    pub(crate) decision: DecisionEntry,
-    pub(crate) confidence_milli: u32,
-    /// Who judges in the background.
-    pub(crate) judge: Option<DeploymentName>,
-}
-
-/// What decides about similar requests; the shares in thousandths.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DecisionEntry {
-    Threshold,
-    WrongPerHitMilli(u32),
-    WrongPerRequestMilli(u32),
-}
-
 /// Which requests may be remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,12 +82,6 @@ const ON_UNAVAILABLE: [(&str, OnUnavailable); 2] =
 
 /// What `cache.tools` may say; the value is whether they are pure.
 const TOOLS: [(&str, bool); 2] = [("impure", false), ("pure", true)];
-
-/// The least similarity of a would-be hit, where a verifier decides and the route does not say.
-const FLOOR_MILLI: u32 = 400;
-
-/// The confidence of a bound on wrong answers, where the route does not say.
-const CONFIDENCE_MILLI: u32 = 950;
 
 /// What `translation` may say; the value is whether a loss is refused.
 const TRANSLATIONS: [(&str, bool); 2] = [("report", false), ("strict", true)];
@@ -229,7 +204,7 @@ fn cache(node: &Node<'_>, names: &Names) -> Option<CacheEntry> {
     let mut section = node.section()?;
     let exact = section.optional("exact").and_then(|node| node.flag()).unwrap_or(true);
     let semantic = section.optional("semantic");
-    let entry = semantic.as_ref().and_then(|node| similar(node, names));
+    let entry = semantic.as_ref().and_then(|node| semantic::read(node, names));
     let entry = CacheEntry {
         exact,
         ttl: Duration::from_secs(section.count("ttl_s", 1..=TTL_S_MAX).unwrap_or(TTL_S)),
@@ -251,51 +226,4 @@ fn cache(node: &Node<'_>, names: &Names) -> Option<CacheEntry> {
         return None;
     }
     Some(entry)
-}
-
-/// Reads what decides about similar requests: a threshold, or a bound on wrong answers.
-fn similar(node: &Node<'_>, names: &Names) -> Option<SemanticEntry> {
-    let mut section = node.section()?;
-    let per_hit = section.optional("wrong_per_hit").map(|node| node.thousandths(1, "0.1"));
-    let per_request = section.optional("wrong_per_request").map(|node| node.thousandths(1, "0.01"));
-    let entry = match (per_hit, per_request) {
-        (None, None) => threshold(&mut section),
-        (Some(_), Some(_)) => {
-            let message = format!("`{}` names two bounds on wrong answers", node.path());
-            node.fault(message, "write `wrong_per_hit` or `wrong_per_request`");
-            None
-        }
-        (Some(bound), None) => verified(&mut section, bound.map(DecisionEntry::WrongPerHitMilli), names),
-        (None, Some(bound)) => verified(&mut section, bound.map(DecisionEntry::WrongPerRequestMilli), names),
-    };
-    section.finish();
-    entry
-}
-
-fn threshold(section: &mut Section<'_>) -> Option<SemanticEntry> {
-    let threshold = section.required("threshold", "0.92").and_then(|node| node.thousandths(1, "0.92"));
-    Some(SemanticEntry {
-        threshold_milli: threshold?,
-        decision: DecisionEntry::Threshold,
-        confidence_milli: CONFIDENCE_MILLI,
-        judge: None,
-    })
-}
-
-fn verified(
-    section: &mut Section<'_>,
-    decision: Option<DecisionEntry>,
-    names: &Names,
-) -> Option<SemanticEntry> {
-    let confidence = section.optional("confidence").and_then(|node| node.thousandths(1, "0.95"));
-    let floor = section.optional("floor").and_then(|node| node.thousandths(1, "0.4"));
-    let judge = section
-        .optional("judge")
-        .and_then(|node| node.reference::<DeploymentName>("deployment", &names.deployments));
-    Some(SemanticEntry {
-        threshold_milli: floor.unwrap_or(FLOOR_MILLI),
-        decision: decision?,
-        confidence_milli: confidence.unwrap_or(CONFIDENCE_MILLI),
-        judge: judge.map(|judge| judge.value),
-    })
 }

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blake2::{Blake2b128, Digest as _};
 use gw_cache::{
-    CachePolicy, SemanticDecision, SemanticPolicy, TemperaturePolicy,
+    BuiltInEmbedder, CachePolicy, SemanticDecision, SemanticPolicy, TemperaturePolicy,
     verify::{EntryVerifierConfig, VerifierConfig},
 };
-use gw_exec::RoutePolicy;
+use gw_exec::{RouteEmbedder, RoutePolicy};
 use gw_routing::{ModelPattern, RouteConfig, RouteMatch, RoutingConfig, RoutingError, TenantGroup};
-use gw_types::{BoundedText, DeploymentName, RouteName, TenantId, TokenCount};
+use gw_types::{BoundedText, Capability, DeploymentName, RouteName, TenantId, TokenCount};
 
 use crate::{
     config::Config,
-    file::{CacheEntry, DecisionEntry, MatchEntry, RouteEntry, SemanticEntry, TemperatureEntry},
+    file::{
+        CacheEntry, DecisionEntry, EmbedderEntry, MatchEntry, RouteEntry, SemanticEntry, TemperatureEntry,
+    },
     keys, nearest,
     reader::{Faults, quotable},
     source::{Located, Span},
@@ -116,10 +118,12 @@ fn pattern(path: &str, model: &Located<String>, faults: &Faults) -> Option<Model
 pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, RoutePolicy)> {
     for route in &config.file.routes {
         check_bound(&route.value, config, faults);
+        check_embedder(&route.value, config, faults);
     }
     let policy = |route: &RouteEntry| RoutePolicy {
         cache: route.cache.as_ref().map(cache),
-        judge: route.cache.as_ref().and_then(|entry| entry.semantic.as_ref()?.judge.clone()),
+        judge: semantic(route).and_then(|entry| entry.judge.clone()),
+        embedder: semantic(route).map(embedder).unwrap_or_default(),
         digest: digest(route, config),
         default_max_output_tokens: route.default_max_output_tokens.map(|tokens| tokens.value),
         strict_translation: route.strict_translation,
@@ -131,9 +135,15 @@ pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, Rout
 /// Returns the digest of a route, of the deployments that it names and of their providers: all that decides what an
 /// answer of it can be. The rest of the file may change without any answer being forgotten.
 fn digest(route: &RouteEntry, config: &Config) -> BoundedText {
+    let embedder = semantic(route).and_then(|entry| match &entry.embedder {
+        EmbedderEntry::Deployment(name) => Some(name),
+        EmbedderEntry::BuiltIn(_) => None,
+    });
     let deployments: Vec<_> = route
         .deployments
         .iter()
+        // Its vectors compare with no other model's.
+        .chain(embedder)
         .filter_map(|name| config.file.deployments.get_key_value(&name.value))
         .map(|(name, entry)| (name, entry, config.file.providers.get(&entry.value.provider.value)))
         .collect();
@@ -156,6 +166,34 @@ fn cache(entry: &CacheEntry) -> CachePolicy {
         decision: semantic.map(decision).unwrap_or_default(),
         pure_tools: entry.pure_tools,
         epoch: entry.epoch,
+    }
+}
+
+fn semantic(route: &RouteEntry) -> Option<&SemanticEntry> {
+    route.cache.as_ref()?.semantic.as_ref()
+}
+
+fn embedder(entry: &SemanticEntry) -> RouteEmbedder {
+    match &entry.embedder {
+        EmbedderEntry::BuiltIn(BuiltInEmbedder::Hashing) => RouteEmbedder::Own,
+        EmbedderEntry::BuiltIn(other @ BuiltInEmbedder::Words) => RouteEmbedder::Local(other.embedder()),
+        EmbedderEntry::Deployment(name) => RouteEmbedder::Deployment(name.value.clone()),
+    }
+}
+
+/// Refuses a deployment that makes no vectors where one is asked for them.
+fn check_embedder(route: &RouteEntry, config: &Config, faults: &Faults) {
+    let Some(EmbedderEntry::Deployment(name)) = semantic(route).map(|entry| &entry.embedder) else { return };
+    let Some(entry) = config.file.deployments.get(&name.value) else { return };
+    if !entry.value.capabilities.contains(Capability::Embeddings) {
+        let path = format!("routes[{}].cache.semantic.embedder.deployment", route.index);
+        let message = format!("deployment `{}` in `{path}` makes no vectors", name.value);
+        faults.add(
+            name.span,
+            &path,
+            message,
+            "name one with the capability `embeddings`, or write `\"hashing\"`",
+        );
     }
 }
 

@@ -32,7 +32,7 @@ use crate::{
 /// The record is stored before the last item is returned. Dropping it at any point cancels the provider's call at once
 /// and settles what was relayed.
 pub(crate) struct Own {
-    flight: Option<Flight>,
+    flight: Option<Box<Flight>>,
     items: Option<AnswerStream>,
     held: VecDeque<StreamItem>,
     ending: Option<Ending>,
@@ -64,7 +64,7 @@ struct Pace {
 impl Own {
     /// Begins to relay, and to collect where the answer may be remembered.
     pub(crate) fn begin(
-        mut flight: Flight,
+        mut flight: Box<Flight>,
         request: &NormalizedRequest,
         opened: Opened,
         write: Option<Box<CacheWrite>>,
@@ -177,7 +177,7 @@ impl Own {
         }
         let collected = self.collecting.take().and_then(|Collecting { collector, write, check }| {
             let completion = collector.finish();
-            let broken = schema::note(self.flight.as_mut(), check.as_ref(), completion.as_ref());
+            let broken = schema::note(self.flight.as_deref_mut(), check.as_ref(), completion.as_ref());
             Some((write.filter(|_| !broken)?, Arc::new(completion?)))
         });
         if let (Some((write, completion)), Some(flight)) = (collected, &mut self.flight) {

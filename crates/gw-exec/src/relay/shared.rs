@@ -31,8 +31,8 @@ impl Shared {
         Self { place: Some(Place::Leader(leader)), ending: None }
     }
 
-    pub(super) fn following(follower: Follower, flight: Flight) -> Self {
-        Self { place: Some(Place::Follower(follower, Box::new(flight))), ending: None }
+    pub(super) fn following(follower: Follower, flight: Box<Flight>) -> Self {
+        Self { place: Some(Place::Follower(follower, flight)), ending: None }
     }
 
     pub(super) fn abort(&mut self, error: GatewayError) {

@@ -189,6 +189,7 @@ impl Plan {
             ids: Arc::new(SequentialIds::default()),
             codecs: Vec::new(),
             judge: None,
+            embedding: None,
         };
         let mut route = RouteConfig::new("main".parse().unwrap(), names);
         (self.shape)(&mut route);

@@ -293,3 +293,48 @@ fn thresholds_are_exact() {
     semantic("\"0.9\"", &format!("{path} a string, not a number; {remedy}"));
     accepts("ttl_s = 300", "semantic = { threshold = 0.92 }", "\"threshold_milli\": 920");
 }
+
+#[test]
+fn embedders_are_names_or_deployments_that_make_vectors() {
+    let path = "routes[0].cache.semantic.embedder";
+    let refused = |value: &str, expected: &str| {
+        let semantic = format!("semantic = {{ threshold = 0.9, embedder = {value} }}");
+        check("ttl_s = 300", &semantic, &expected.replace("PATH", path));
+    };
+    refused("\"word\"", "24:66: unknown embedder `word` in `PATH`; did you mean `words`?");
+    refused(
+        "7",
+        "24:66: `PATH` is no embedder; write `\"hashing\"`, `\"words\"` or `{ deployment = \"NAME\" }`",
+    );
+    refused(
+        "{ deployment = \"dd\" }",
+        "24:81: unknown deployment `dd` in `PATH.deployment`; did you mean `d`?",
+    );
+    refused(
+        "{ deployment = \"d\" }",
+        "24:81: deployment `d` in `PATH.deployment` makes no vectors; name one with the capability `embeddings`, or \
+         write `\"hashing\"`",
+    );
+    let words = "semantic = { threshold = 0.9, embedder = \"words\" }";
+    accepts("ttl_s = 300", words, "\"built_in\": \"words\"");
+}
+
+#[test]
+fn the_caches_have_bounds_of_their_own() {
+    accepts(
+        "[ledger]",
+        "[cache]\nexact = { max_bytes = 1_000_000, max_entries = 10 }\nsemantic = { max_partitions = 7 }\n[ledger]",
+        "\"max_partitions\": 7",
+    );
+    check(
+        "[ledger]",
+        "[cache]\nexact = { max_bytes = 0 }\n[ledger]",
+        "32:23: `cache.exact.max_bytes` is out of range; write a whole number from 1 to 1099511627776",
+    );
+    check(
+        "[ledger]",
+        "[cache]\nsemantic = { entries = 7 }\n[ledger]",
+        "32:14: unknown key `entries` in `cache.semantic`; known: `max_bytes`, `max_partitions`, \
+         `max_partition_bytes`, `max_partition_entries`",
+    );
+}
