@@ -29,15 +29,15 @@ fn vectors(data: &Value) -> Fault {
 }
 
 fn toml(provider: &FakeProvider, embedder: &str) -> Toml {
+    let embedder = format!("capabilities = [\"embeddings\"]\n{embedder}");
     Toml::new()
         .upstream("up", provider)
-        .upstream_with("vectors", &provider.base_url(), "", embedder)
+        .upstream_with("vectors", &provider.base_url(), "", &embedder)
         .route_with(
             "m",
             &["up"],
             "cache = { exact = true, semantic = { threshold = 0.9, embedder = { deployment = \"vectors\" } } }",
         )
-        .route("vectors-only", &["vectors"])
         .tenant("a", "")
 }
 
@@ -111,10 +111,10 @@ async fn another_locale_is_another_partition_of_similar_questions() {
         let locale = gw_types::BoundedText::new(locale);
         Ask::of("a", "m", text).context(|context| context.locale = Some(locale))
     };
-    let near = format!("{question} please");
+    let [near, other] = ["please", "thanks"].map(|word| format!("{question} {word}"));
     for (text, locale, expected) in [
         (question, "pt-br", CacheState::Miss),
-        (&near, "en", CacheState::Miss),
+        (&other, "en", CacheState::Miss),
         (&near, "pt-br", CacheState::Semantic),
         (question, "en", CacheState::Exact),
     ] {

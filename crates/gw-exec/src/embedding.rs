@@ -59,7 +59,8 @@ impl Embedding {
 
     async fn probe(&self, state: &Arc<State>, question: &Question, time: Duration) -> Option<Probe> {
         let codec = state.embedding.as_ref()?;
-        let text = SemanticCache::words(question)?;
+        // No provider takes an empty text.
+        let text = SemanticCache::words(question).filter(|text| !text.is_empty())?;
         let model = &self.policy.target(self.target).deployment.name;
         let mut request = codec.request(model.as_str(), &text)?;
         request.context.classification = Some(self.classification);

@@ -100,6 +100,12 @@ fn routes_are_refused_at_the_pattern() {
         "21:29: `routes[0].default_max_output_tokens` is above what any of its deployments may answer: `11`; write at \
          most 10",
     );
+    refuses(
+        "cache = { exact = true, ttl_s = 300 }",
+        "cache = { semantic = { threshold = 0.9, embedder = { deployment = \"a\" } } }",
+        "24:67: deployment `a` in `routes[0].cache.semantic.embedder.deployment` makes no vectors; name one with the \
+         capability `embeddings`, or write `\"hashing\"`",
+    );
 }
 
 #[test]
