@@ -10,6 +10,7 @@ mod commands;
 mod dialects;
 mod drain;
 mod failures;
+mod generate;
 mod idempotency;
 mod keys;
 mod ledger;

@@ -5,10 +5,12 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod cache;
+mod generate;
 mod keys;
 mod ledger;
 
 pub(crate) use self::cache::{AdminOptions, CacheCommand, EvaluateOptions, InvalidateOptions};
+pub(crate) use self::generate::GenerateOptions;
 pub(crate) use self::keys::{CreateOptions, KeyOptions, KeysCommand, ListOptions, RotateOptions};
 pub(crate) use self::ledger::{
     ExportAs, ExportOptions, LedgerCommand, LedgerOptions, PeriodOptions, ReceiptOptions, ReplayOptions,
@@ -33,6 +35,8 @@ pub(crate) enum Command {
     Explain(ExplainOptions),
     /// Lists the models of the built-in catalogue: sizes, capabilities, prices.
     Models(ModelsOptions),
+    /// Asks for every item of a file and writes a result for each; bounded, and goes on where it was killed.
+    Generate(Box<GenerateOptions>),
     /// Shows a plain answer, a stream, a failover and a refusal, against a fake provider in the same process.
     Demo,
     /// Says what the cache of a running gateway holds and decides, makes it forget, tries labelled questions.

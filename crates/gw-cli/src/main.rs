@@ -9,6 +9,7 @@ mod cache;
 mod check;
 mod demo;
 mod explain;
+mod generate;
 mod keys;
 mod ledger;
 mod log;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Check(options) => check::run(options),
         Command::Explain(options) => explain::run(options),
         Command::Models(options) => models::run(options),
+        Command::Generate(options) => generate::run(options),
         Command::Demo => demo::run(),
         Command::Cache { command } => cache::run(command),
         Command::Ledger { command } => ledger::run(command),

@@ -1,0 +1,246 @@
+//! `gw generate` as its users run it: files, pipes, kills, and what is wrong with the input.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use gw_testkit::{FakeProvider, Fault, FaultScript, html_200, ok, status};
+use serde_json::Value;
+
+use crate::support::Program;
+
+fn generate(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(Program::path());
+    command.current_dir(folder).env_remove("OPENAI_API_KEY").arg("generate").args(arguments);
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a batch against the provider, off the runtime that the provider runs on.
+async fn run(folder: &Path, provider: &FakeProvider, more: &[&str]) -> Output {
+    let base_url = provider.base_url();
+    let mut arguments = vec!["--base-url", &base_url, "--model", "m"];
+    arguments.extend(more);
+    let mut command = generate(folder, &arguments);
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn results(folder: &Path) -> Vec<Value> {
+    lines(&std::fs::read_to_string(folder.join("out.jsonl")).unwrap())
+}
+
+fn items(count: usize) -> String {
+    (0..count)
+        .map(|number| format!("{{\"request_id\":\"{number}\",\"prompt\":\"say {number}\"}}\n"))
+        .collect()
+}
+
+const FILES: [&str; 4] = ["--input", "in.jsonl", "--output", "out.jsonl"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_item_has_one_result() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(30)).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("hello"))).await.unwrap();
+    let output =
+        run(folder.path(), &provider, &[&FILES[..], &["--ordered", "--price", "2,8"]].concat()).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let results = results(folder.path());
+    let ids: Vec<_> =
+        results.iter().map(|result| result["request_id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids, (0..30).map(|number| number.to_string()).collect::<Vec<_>>());
+    let first = &results[0];
+    assert_eq!((&first["status"], &first["completions"][0]["text"]), (&"ok".into(), &"hello".into()));
+    assert_eq!((&first["completions"][0]["finish_reason"], &first["attempts"]), (&"stop".into(), &1.into()));
+    assert_eq!(first["cost_micros"], 28);
+    let summary = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(summary.contains("answered        30"), "{summary}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_killed_twice_ends_with_one_result_an_id() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(60)).unwrap();
+    // The calls of the first two runs stop at the gate when some results are there.
+    let gated = |seen: &gw_testkit::SeenCall| {
+        let answer = Fault::from(ok("hello"));
+        let waits = [20, 21, 22, 23, 40, 41, 42, 43].contains(&seen.number);
+        if waits { Fault::AtGate { then: Box::new(answer) } } else { answer }
+    };
+    let provider = FakeProvider::start_with(gated).await.unwrap();
+    let base_url = provider.base_url();
+    for calls in [23, 43] {
+        let arguments =
+            [&FILES[..], &["--base-url", &base_url, "--model", "m", "--max-concurrency", "4", "--resume"]]
+                .concat();
+        let mut child =
+            generate(folder.path(), &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        provider.wait_for_calls(calls).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // As if the kill had come in the middle of a line.
+        let path = folder.path().join("out.jsonl");
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"request_id\":\"5");
+        std::fs::write(&path, text).unwrap();
+    }
+    let output = run(folder.path(), &provider, &[&FILES[..], &["--resume"]].concat()).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for result in results(folder.path()) {
+        assert_eq!(result["status"], "ok");
+        *counts.entry(result["request_id"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    assert_eq!((counts.len(), counts.values().max()), (60, Some(&1)));
+    let again = run(folder.path(), &provider, &[&FILES[..], &["--resume"]].concat()).await;
+    assert!(
+        again.status.success() && String::from_utf8_lossy(&again.stdout).contains("finished before  60"),
+        "{}",
+        said(&again)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_have_their_class_and_are_asked_again() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(3)).unwrap();
+    let script = FaultScript::of(ok("a")).then(status(400)).then(ok("b"));
+    let provider = FakeProvider::start(script).await.unwrap();
+    let output = run(folder.path(), &provider, &[&FILES[..], &["--max-concurrency", "1"]].concat()).await;
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("1 items failed"), "{}", said(&output));
+    let failed: Vec<_> =
+        results(folder.path()).into_iter().filter(|result| result["status"] == "failed").collect();
+    assert_eq!(
+        (failed.len(), &failed[0]["error_class"], &failed[0]["upstream_status"]),
+        (1, &"invalid_request".into(), &400.into())
+    );
+    let output = run(folder.path(), &provider, &[&FILES[..], &["--resume"]].concat()).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(results(folder.path()).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_every_item_would_share_stops_the_run_with_one_message() {
+    for (fault, message) in [
+        (Fault::from(status(401)), "look at the key"),
+        (html_200().into(), "does not answer as an OpenAI-compatible API"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("in.jsonl"), items(2_000)).unwrap();
+        let provider = FakeProvider::start(FaultScript::of(fault)).await.unwrap();
+        let output = run(folder.path(), &provider, &[&FILES[..], &["--max-concurrency", "4"]].concat()).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains(message), "{}", said(&output));
+        assert!(provider.calls().len() < 20, "{}", provider.calls().len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_lines_are_numbered_and_left_out_unless_strict() {
+    let text = format!(
+        "{}nonsense\n{{\"request_id\":\"0\",\"prompt\":\"again\"}}\n{{\"request_id\":\"9\",\"promt\":\"x\"}}\n",
+        items(2)
+    );
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), text).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let output = run(folder.path(), &provider, &FILES).await;
+    assert!(output.status.success(), "{}", said(&output));
+    for part in [
+        "in.jsonl:3: column 2: no JSON",
+        "in.jsonl:4: an earlier line has the same id",
+        "in.jsonl:5: ",
+        "unknown field `promt`",
+    ] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+    assert_eq!(results(folder.path()).len(), 2);
+    let strict =
+        run(folder.path(), &provider, &["--input", "in.jsonl", "--output", "strict.jsonl", "--strict"]).await;
+    assert_eq!(strict.status.code(), Some(1));
+    assert!(said(&strict).contains("in.jsonl:3"), "{}", said(&strict));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batch_files_and_csv_run_and_pipes_carry_only_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let batch = r#"{"custom_id":"x","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[{"role":"user","content":"hi"}]}}"#;
+    std::fs::write(folder.path().join("batch.jsonl"), batch).unwrap();
+    std::fs::write(folder.path().join("in.csv"), "request_id,prompt,max_tokens\nc,\"say \"\"hi\"\"\",5\n")
+        .unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("hello"))).await.unwrap();
+    let output = run(folder.path(), &provider, &["--input", "batch.jsonl", "--output", "-"]).await;
+    let written = lines(&String::from_utf8(output.stdout.clone()).unwrap());
+    assert_eq!(
+        (written.len(), &written[0]["custom_id"], &written[0]["response"]["status_code"]),
+        (1, &"x".into(), &200.into())
+    );
+    assert_eq!(written[0]["response"]["body"]["choices"][0]["message"]["content"], "hello");
+    let output = run(folder.path(), &provider, &["--input", "in.csv", "--output", "-"]).await;
+    let written = lines(&String::from_utf8(output.stdout.clone()).unwrap());
+    assert_eq!((&written[0]["request_id"], &written[0]["status"]), (&"c".into(), &"ok".into()));
+    assert_eq!(provider.calls()[1].json()["messages"][0]["content"], "say \"hi\"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_ends_the_run_with_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(50)).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let output = run(folder.path(), &provider, &["--input", "in.jsonl", "--output", "/dev/full"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("`/dev/full` cannot be written: No space left"), "{}", said(&output));
+}
+
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str], message: &str) {
+    let output = generate(folder, arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains(message), "{}", said(&output));
+}
+
+#[test]
+fn what_cannot_begin_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("in.jsonl"), items(1)).unwrap();
+    std::fs::write(at("empty.jsonl"), "").unwrap();
+    std::fs::write(at("other.txt"), "my notes\nof a day\n").unwrap();
+    let endpoint = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m"];
+    let with = |files: [&'static str; 4], more: &[&'static str]| [&files[..], &endpoint, more].concat();
+    let files = |input, output| ["--input", input, "--output", output];
+    refused(folder.path(), &with(files("none.jsonl", "a.jsonl"), &[]), "`none.jsonl` cannot be read");
+    refused(folder.path(), &with(files("empty.jsonl", "b.jsonl"), &[]), "`empty.jsonl` is empty");
+    refused(
+        folder.path(),
+        &with(files("in.jsonl", "other.txt"), &[]),
+        "exists; go on with it with `--resume`",
+    );
+    refused(
+        folder.path(),
+        &with(files("in.jsonl", "other.txt"), &["--resume"]),
+        "`other.txt:1` is no result",
+    );
+    refused(
+        folder.path(),
+        &with(files("in.jsonl", "c.jsonl"), &["--max-cost", "1"]),
+        "say `--price INPUT,OUTPUT`",
+    );
+    refused(
+        folder.path(),
+        &with(files("in.jsonl", "d.jsonl"), &["--api-key-env", "GW_NO_SUCH_KEY"]),
+        "GW_NO_SUCH_KEY",
+    );
+    refused(folder.path(), &files("in.jsonl", "e.jsonl"), "there is no `gw.toml`");
+    assert_eq!(std::fs::read_to_string(at("other.txt")).unwrap(), "my notes\nof a day\n");
+}
