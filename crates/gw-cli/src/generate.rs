@@ -17,24 +17,29 @@ use self::{
     output::Output,
     progress::Progress,
 };
-use crate::arguments::GenerateOptions;
+use crate::{
+    arguments::{Format, GenerateOptions},
+    signals,
+};
 
 /// How often the progress line is drawn anew.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Runs the batch; the exit code says whether every item was answered.
 pub(crate) fn run(options: &GenerateOptions) -> Result<(), String> {
-    let (output, finished) = Output::open(options)?;
     let source = input::open(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("error: the runtime does not start: {error}"))?;
     let ended = runtime.block_on(async {
+        let stop = signals::stop_asked()?;
         let ready = setup::prepare(options).await?;
+        // Last of all, so that a start that fails leaves no empty file behind.
+        let (output, finished) = Output::open(options)?;
         let (requests, intake) = Requests::start(source, options, finished);
         let batch = ready.composition.gateway.generate_many(requests, ready.batch);
         let clock = Arc::clone(ready.composition.gateway.clock());
         let progress = Progress::new(clock, Arc::clone(&intake), options.quiet);
-        let ended = work(batch, output, progress, &intake).await;
+        let ended = work(batch, output, progress, &intake, stop, options.format).await;
         ready.composition.ledger.flush().await;
         ended
     });
@@ -54,9 +59,11 @@ async fn work(
     mut output: Output,
     mut progress: Progress,
     intake: &Arc<Intake>,
+    stop: impl Future<Output = ()>,
+    format: Format,
 ) -> Result<(), String> {
     let mut early = None;
-    let mut interrupt = pin!(tokio::signal::ctrl_c());
+    let mut stop = pin!(stop);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
@@ -74,7 +81,7 @@ async fn work(
                 progress.draw(batch.in_work());
                 output.sync_soon();
             }
-            _ = &mut interrupt, if early.is_none() => {
+            () = &mut stop, if early.is_none() => {
                 early = Some(Early::Interrupted);
                 batch.cancel();
             }
@@ -82,7 +89,8 @@ async fn work(
     }
     let closed = output.close();
     progress.finish();
-    conclude(&progress, intake, batch.stopped(), early, closed, &output)
+    progress.summary(format, output.is_stdout())?;
+    conclude(&progress, intake, batch.stopped(), early, closed)
 }
 
 /// Writes what ended by itself; what was cancelled is asked again by the next run.
@@ -99,9 +107,7 @@ fn conclude(
     stopped: Option<Stop>,
     early: Option<Early>,
     closed: Result<(), String>,
-    output: &Output,
 ) -> Result<(), String> {
-    progress.summary(output.is_stdout())?;
     let again = "; what is written stays, and `--resume` goes on from there";
     match early {
         Some(Early::Interrupted) => return Err(format!("error: interrupted{again}")),
@@ -130,6 +136,7 @@ fn conclude(
     }
     match progress.failed() {
         0 => Ok(()),
+        1 => Err("error: 1 item failed; `--resume` asks it again".to_owned()),
         failed => Err(format!("error: {failed} items failed; `--resume` asks them again")),
     }
 }

@@ -17,6 +17,7 @@ mod models;
 mod output;
 mod replay;
 mod serve;
+mod signals;
 mod times;
 mod wire;
 

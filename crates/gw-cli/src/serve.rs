@@ -9,7 +9,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::{arguments::ServeOptions, check::rendered, log, output};
+use crate::{arguments::ServeOptions, check::rendered, log, output, signals};
 
 /// The file that is taken where none is named.
 const DEFAULT_FILE: &str = "gw.toml";
@@ -139,13 +139,9 @@ fn reloading(reloads: &Arc<Reloads>) -> Result<impl Future<Output = ()>, String>
 
 /// Resolves at the first SIGTERM or SIGINT.
 fn stopped() -> Result<impl Future<Output = ()>, String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("error: cannot listen for signals: {error}"));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let asked = signals::stop_asked()?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        asked.await;
         tracing::info!("draining");
     })
 }

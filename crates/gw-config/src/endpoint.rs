@@ -28,6 +28,21 @@ pub struct Endpoint {
     pub attempt_timeout_ms: u64,
 }
 
+impl Endpoint {
+    /// Returns an endpoint that asks for no key, with a price and a window that nobody knows: 3 calls of 2 minutes each.
+    pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            model: model.into(),
+            key: None,
+            price: None,
+            context_window: None,
+            max_attempts: 3,
+            attempt_timeout_ms: 120_000,
+        }
+    }
+}
+
 /// What a batch sets for every deployment of its configuration, where the configuration does not set less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchLimits {
@@ -99,15 +114,7 @@ mod tests {
     use crate::{Checked, Config, FixedEnvironment};
 
     fn endpoint() -> Endpoint {
-        Endpoint {
-            base_url: "http://127.0.0.1:9/v1".to_owned(),
-            model: "m/1".to_owned(),
-            key: None,
-            price: None,
-            context_window: None,
-            max_attempts: 3,
-            attempt_timeout_ms: 60_000,
-        }
+        Endpoint::new("http://127.0.0.1:9/v1", "m/1")
     }
 
     #[test]

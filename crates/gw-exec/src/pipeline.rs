@@ -438,6 +438,9 @@ fn route(
     let Some(index) = selection.route.filter(|_| !selection.chain.is_empty()) else {
         return Err(if selection.refused.is_some() {
             GatewayError::new(ErrorKind::PolicyViolation, "such requests are declared refused")
+        } else if selection.fits_no_window() {
+            // No outage: the same request will never fit, and its sender can shorten it.
+            GatewayError::new(ErrorKind::ContextLengthExceeded, "the request fits in no context window")
         } else if selection.model_known {
             GatewayError::new(ErrorKind::NoRouteAvailable, nobody_may(&selection))
         } else {

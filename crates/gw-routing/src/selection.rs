@@ -32,6 +32,15 @@ pub struct Selection {
     pub draws: SmallVec<[u64; 2]>,
 }
 
+impl Selection {
+    /// Returns whether the request's size alone is why nobody may answer: it fits in no context window of the
+    /// deployments that could otherwise.
+    pub fn fits_no_window(&self) -> bool {
+        let by_size = |exclusion: &Exclusion| exclusion.reason == ExclusionReason::ContextWindow;
+        self.chain.is_empty() && !self.exclusions.is_empty() && self.exclusions.iter().all(by_size)
+    }
+}
+
 /// Says that a deployment was removed from a route's chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exclusion {

@@ -13,7 +13,12 @@ use crate::support::Program;
 
 fn generate(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(Program::path());
-    command.current_dir(folder).env_remove("OPENAI_API_KEY").arg("generate").args(arguments);
+    command
+        .current_dir(folder)
+        .env_remove("OPENAI_API_KEY")
+        .env("GENERATE_KEY", "a key")
+        .arg("generate")
+        .args(arguments);
     command
 }
 
@@ -117,7 +122,7 @@ async fn failures_have_their_class_and_are_asked_again() {
     let provider = FakeProvider::start(script).await.unwrap();
     let output = run(folder.path(), &provider, &[&FILES[..], &["--max-concurrency", "1"]].concat()).await;
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("1 items failed"), "{}", said(&output));
+    assert!(said(&output).contains("1 item failed"), "{}", said(&output));
     let failed: Vec<_> =
         results(folder.path()).into_iter().filter(|result| result["status"] == "failed").collect();
     assert_eq!(
@@ -134,6 +139,7 @@ async fn what_every_item_would_share_stops_the_run_with_one_message() {
     for (fault, message) in [
         (Fault::from(status(401)), "look at the key"),
         (html_200().into(), "does not answer as an OpenAI-compatible API"),
+        (Fault::from(status(404)), "look at the model's name"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("in.jsonl"), items(2_000)).unwrap();
@@ -143,6 +149,109 @@ async fn what_every_item_would_share_stops_the_run_with_one_message() {
         assert!(said(&output).contains(message), "{}", said(&output));
         assert!(provider.calls().len() < 20, "{}", provider.calls().len());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_keeps_what_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(9)).unwrap();
+    let provider = FakeProvider::start_with(|seen| match seen.number {
+        1 => ok("hello").into(),
+        _ => Fault::AtGate { then: Box::new(ok("hello").into()) },
+    })
+    .await
+    .unwrap();
+    let base_url = provider.base_url();
+    let arguments =
+        [&FILES[..], &["--base-url", &base_url, "--model", "m", "--max-concurrency", "2"]].concat();
+    let mut command = generate(folder.path(), &arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Who waits for the third call has the result of the first in the file.
+    provider.wait_for_calls(3).await;
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("interrupted; what is written stays"), "{}", said(&output));
+    assert_eq!(results(folder.path()).len(), 1);
+    provider.wait_for_client_gone(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_stops_before_its_cost_would_be_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.csv"), {
+        let rows: String = (0..200).map(|number| format!("{number},say {number},100\n")).collect();
+        format!("request_id,prompt,max_tokens\n{rows}")
+    })
+    .unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let bounds = ["--price", "2,8", "--max-cost", "0.003", "--format", "json"];
+    let files = ["--input", "in.csv", "--output", "out.jsonl"];
+    let output = run(folder.path(), &provider, &[&files[..], &bounds].concat()).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("the next item might pass `--max-cost`"), "{}", said(&output));
+    let summary = &lines(&String::from_utf8(output.stdout).unwrap())[0];
+    let spent: u64 =
+        results(folder.path()).iter().map(|result| result["cost_micros"].as_u64().unwrap()).sum();
+    assert!(0 < spent && spent <= 3_000, "{spent}");
+    assert_eq!(summary["cost_micros"], spent);
+    assert_eq!(summary["answered"], results(folder.path()).len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_that_can_never_be_served_fails_without_a_call_and_the_rest_goes_on() {
+    let long = "long ".repeat(4_000);
+    let folder = tempfile::tempdir().unwrap();
+    let many = r#"{"request_id":"many","prompt":"x","sampling":{"max_tokens":400,"n":3}}"#;
+    let text = format!("{{\"request_id\":\"long\",\"prompt\":\"{long}\"}}\n{many}\n{}", items(2));
+    std::fs::write(folder.path().join("in.jsonl"), text).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let bounds = ["--context-window", "1500", "--in-flight-tokens", "1000", "--qps", "500"];
+    let output = run(folder.path(), &provider, &[&FILES[..], &bounds].concat()).await;
+    assert_eq!(output.status.code(), Some(1));
+    let classes: BTreeMap<_, _> = results(folder.path())
+        .into_iter()
+        .map(|result| (result["request_id"].as_str().unwrap().to_owned(), result["error_class"].clone()))
+        .collect();
+    assert_eq!(classes["long"], "context_length_exceeded");
+    assert_eq!(classes["many"], "rate_limited");
+    assert_eq!((&classes["0"], &classes["1"]), (&Value::Null, &Value::Null));
+    assert_eq!(provider.calls().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_says_who_answers_and_who_pays() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(2)).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let config = format!(
+        "version = 1\n\n[providers.p]\nkind = \"openai-compatible\"\nbase_url = \"{}\"\n\n[deployments.d]\n\
+         provider = \"p\"\nmodel = \"small\"\nprice = \"free\"\n\n[[routes]]\nname = \"r\"\n\
+         match = {{ models = [\"small\"] }}\ndeployments = [\"d\"]\n\n[tenants.a]\nkeys = [{{ name = \"k\", secret = {{ env = \"GENERATE_KEY\" }} }}]\n\n[tenants.b]\n\n[ledger]\nstore = \"sqlite:gw.db\"\n",
+        provider.base_url()
+    );
+    std::fs::write(folder.path().join("gw.toml"), config).unwrap();
+    refused(folder.path(), &FILES, "say with `--tenant` as whom");
+    refused(folder.path(), &[&FILES[..], &["--tenant", "c"]].concat(), "known: `a`, `b`");
+    let play = |more: &[&str]| {
+        let mut command = generate(folder.path(), &[&FILES[..], &["--tenant", "b"], more].concat());
+        tokio::task::spawn_blocking(move || command.output().unwrap())
+    };
+    let output = play(&["--model", "large"]).await.unwrap();
+    assert_eq!((output.status.code(), provider.calls().len()), (Some(1), 0), "{}", said(&output));
+    assert!(results(folder.path()).iter().all(|result| result["error_class"] == "unknown_model"));
+    let output = play(&["--model", "small", "--resume"]).await.unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    let results = results(folder.path());
+    assert!(results.iter().all(|result| result["deployment"] == "d"), "{results:?}");
+    let report = Command::new(Program::path())
+        .current_dir(folder.path())
+        .args(["ledger", "export", "--store", "sqlite:gw.db"])
+        .output();
+    let records = lines(&String::from_utf8(report.unwrap().stdout).unwrap());
+    let by_batch = records.iter().filter(|record| record["tenant"] == "b" && record["outcome"] == "ok");
+    assert_eq!(by_batch.count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

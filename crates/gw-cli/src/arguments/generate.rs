@@ -9,6 +9,8 @@ use std::{
 use clap::Args;
 use gw_types::{Money, TenantId};
 
+use super::Format;
+
 /// Micro-USD of one USD.
 const MICROS: u64 = 1_000_000;
 
@@ -80,6 +82,9 @@ pub(crate) struct GenerateOptions {
     /// Stops at the first line that is no item, instead of leaving it out.
     #[arg(long)]
     pub(crate) strict: bool,
+    /// How the summary is printed.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
     /// Draws no progress.
     #[arg(long)]
     pub(crate) quiet: bool,

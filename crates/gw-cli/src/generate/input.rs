@@ -20,13 +20,19 @@ use futures_util::Stream;
 use gw_config::{GenerationForm, InvalidGeneration, read_generation};
 use gw_exec::{GenerationRequest, SeenIds};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+};
 
 use self::{csv::Csv, lines::Lines};
 use crate::arguments::GenerateOptions;
 
 /// Items that are read before a worker is free for them.
 const AHEAD: usize = 256;
+
+/// Bytes of the items that are read before a worker is free for them, in KiB; a larger item is read alone.
+const AHEAD_KIB: u32 = 65_536;
 
 /// Messages about bad lines that wait to be printed; more are counted only.
 const NOTES_MAX: usize = 100;
@@ -137,13 +143,16 @@ impl Intake {
 }
 
 /// The items, as a batch takes them.
-pub(super) struct Requests(mpsc::Receiver<GenerationRequest>);
+pub(super) struct Requests(mpsc::Receiver<Ahead>);
+
+/// An item that is read, and its share of what may be read ahead.
+type Ahead = (GenerationRequest, OwnedSemaphorePermit);
 
 impl Stream for Requests {
     type Item = GenerationRequest;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx)
+        self.0.poll_recv(cx).map(|ahead| ahead.map(|(request, _)| request))
     }
 }
 
@@ -170,6 +179,8 @@ impl Requests {
             finished,
             seen: SeenIds::default(),
             sender,
+            room: Arc::new(Semaphore::new(AHEAD_KIB as usize)),
+            runtime: Handle::current(),
         };
         // The handle is not awaited: the channel's end says that it is done.
         drop(tokio::task::spawn_blocking(move || reading.run(source)));
@@ -193,7 +204,9 @@ struct Reading {
     model: Option<String>,
     finished: SeenIds,
     seen: SeenIds,
-    sender: mpsc::Sender<GenerationRequest>,
+    sender: mpsc::Sender<Ahead>,
+    room: Arc<Semaphore>,
+    runtime: Handle,
 }
 
 impl Reading {
@@ -239,7 +252,9 @@ impl Reading {
             return true;
         }
         self.intake.items.fetch_add(1, Ordering::Relaxed);
-        self.sender.blocking_send(request).is_ok()
+        let kib = u32::try_from(request.request.body.len() / 1_024 + 1).unwrap_or(u32::MAX).min(AHEAD_KIB);
+        let room = self.runtime.block_on(Arc::clone(&self.room).acquire_many_owned(kib));
+        room.is_ok_and(|room| self.sender.blocking_send((request, room)).is_ok())
     }
 }
 

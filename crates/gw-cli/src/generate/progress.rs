@@ -11,7 +11,7 @@ use gw_exec::{GenerationResult, GenerationStatus};
 use gw_types::{Clock, ErrorKind, Money, MonoTime};
 
 use super::input::Intake;
-use crate::output;
+use crate::{arguments::Format, output};
 
 /// Places of the bar.
 const BAR: u64 = 20;
@@ -132,9 +132,39 @@ impl Progress {
         self.wipe();
     }
 
-    /// Prints the table: beside the results where those go to standard output.
-    pub(super) fn summary(&self, aside: bool) -> Result<(), String> {
+    /// Prints what came of the batch: beside the results where those go to standard output.
+    pub(super) fn summary(&self, format: Format, aside: bool) -> Result<(), String> {
         let elapsed = self.clock.now().saturating_since(self.began);
+        let text = match format {
+            Format::Text => self.table(elapsed),
+            Format::Json => self.json(elapsed),
+        };
+        if aside {
+            output::aside(text);
+            return Ok(());
+        }
+        output::line(text)
+    }
+
+    fn json(&self, elapsed: Duration) -> String {
+        let failures: BTreeMap<_, _> = self.failed.iter().map(|(class, (count, _))| (class, count)).collect();
+        serde_json::json!({
+            "answered": self.answered,
+            "failed": self.failed(),
+            "failures": failures,
+            "cancelled": self.cancelled,
+            "finished_before": self.intake.skipped(),
+            "bad_lines": self.intake.bad(),
+            "provider_calls": self.attempts,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost_micros": self.cost.micros_rounded_up(),
+            "elapsed_ms": u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        })
+        .to_string()
+    }
+
+    fn table(&self, elapsed: Duration) -> String {
         let mut rows = vec![("answered", self.answered.to_string()), ("failed", self.failed().to_string())];
         rows.extend(self.failed.iter().map(|(class, (count, _))| (*class, format!("  {count}"))));
         let more = [
@@ -154,13 +184,8 @@ impl Progress {
             ("items a second", per_second(self.answered + self.failed(), elapsed)),
         ]);
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-        let table: Vec<_> = rows.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
-        let table = table.join("\n");
-        if aside {
-            output::aside(table);
-            return Ok(());
-        }
-        output::line(table)
+        let lines: Vec<_> = rows.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
+        lines.join("\n")
     }
 }
 

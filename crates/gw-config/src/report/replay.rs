@@ -133,7 +133,12 @@ impl Replay<'_> {
         let facts = record.facts.as_ref()?;
         let refused = record.error.filter(|_| record.route.is_none() && record.outcome == Outcome::Refused);
         let decided = match refused {
-            Some(ErrorKind::UnknownModel | ErrorKind::NoRouteAvailable | ErrorKind::PolicyViolation) => true,
+            Some(
+                ErrorKind::UnknownModel
+                | ErrorKind::ContextLengthExceeded
+                | ErrorKind::NoRouteAvailable
+                | ErrorKind::PolicyViolation,
+            ) => true,
             Some(_) => false,
             None => record.route.is_some(),
         };
@@ -245,6 +250,8 @@ fn refusal(selection: &Selection) -> Option<ErrorKind> {
     }
     Some(if selection.refused.is_some() {
         ErrorKind::PolicyViolation
+    } else if selection.fits_no_window() {
+        ErrorKind::ContextLengthExceeded
     } else if selection.model_known {
         ErrorKind::NoRouteAvailable
     } else {
