@@ -204,7 +204,10 @@ async fn an_item_that_can_never_be_served_fails_without_a_call_and_the_rest_goes
     let long = "long ".repeat(4_000);
     let folder = tempfile::tempdir().unwrap();
     let many = r#"{"request_id":"many","prompt":"x","sampling":{"max_tokens":400,"n":3}}"#;
-    let text = format!("{{\"request_id\":\"long\",\"prompt\":\"{long}\"}}\n{many}\n{}", items(2));
+    let text = format!(
+        "{{\"request_id\":\"long\",\"prompt\":\"{long}\"}}\n{many}\n{}",
+        items(2).replace('}', ",\"sampling\":{\"max_tokens\":9}}")
+    );
     std::fs::write(folder.path().join("in.jsonl"), text).unwrap();
     let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
     let bounds = ["--context-window", "1500", "--in-flight-tokens", "1000", "--qps", "500"];
@@ -250,7 +253,9 @@ async fn a_configuration_says_who_answers_and_who_pays() {
         .args(["ledger", "export", "--store", "sqlite:gw.db"])
         .output();
     let records = lines(&String::from_utf8(report.unwrap().stdout).unwrap());
-    let by_batch = records.iter().filter(|record| record["tenant"] == "b" && record["outcome"] == "ok");
+    let by_batch = records
+        .iter()
+        .filter(|record| record["record"]["tenant"] == "b" && record["record"]["outcome"] == "ok");
     assert_eq!(by_batch.count(), 2);
 }
 

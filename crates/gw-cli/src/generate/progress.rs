@@ -165,23 +165,30 @@ impl Progress {
     }
 
     fn table(&self, elapsed: Duration) -> String {
-        let mut rows = vec![("answered", self.answered.to_string()), ("failed", self.failed().to_string())];
-        rows.extend(self.failed.iter().map(|(class, (count, _))| (*class, format!("  {count}"))));
+        let row = |name: &str, value: String| (name.to_owned(), value);
+        let mut rows =
+            vec![row("answered", self.answered.to_string()), row("failed", self.failed().to_string())];
+        let failures = self.failed.iter();
+        rows.extend(
+            failures.map(|(class, (count, said))| row(&format!("  {class}"), format!("{count}  {said}"))),
+        );
         let more = [
             ("cancelled", self.cancelled),
             ("finished before", self.intake.skipped()),
             ("bad lines", self.intake.bad()),
         ];
         rows.extend(
-            more.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, count.to_string())),
+            more.into_iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(name, count)| row(name, count.to_string())),
         );
         rows.extend([
-            ("provider calls", self.attempts.to_string()),
-            ("input tokens", self.input_tokens.to_string()),
-            ("output tokens", self.output_tokens.to_string()),
-            ("cost", dollars(self.cost)),
-            ("time", short(elapsed)),
-            ("items a second", per_second(self.answered + self.failed(), elapsed)),
+            row("provider calls", self.attempts.to_string()),
+            row("input tokens", self.input_tokens.to_string()),
+            row("output tokens", self.output_tokens.to_string()),
+            row("cost", dollars(self.cost)),
+            row("time", short(elapsed)),
+            row("items a second", per_second(self.answered + self.failed(), elapsed)),
         ]);
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         let lines: Vec<_> = rows.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
