@@ -23,4 +23,5 @@ mod routing;
 mod schema;
 mod shared;
 mod tenants;
+mod translated;
 mod without_a_file;

@@ -18,6 +18,7 @@ mod understood;
 
 use gw_types::{ErrorKind, GatewayError};
 
+pub(crate) use self::exchange::{beside_the_workspace, is_absent};
 use self::{
     exchange::{Corpus, Exchange, corpus},
     expected::Table,

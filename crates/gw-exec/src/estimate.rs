@@ -131,12 +131,36 @@ pub(crate) fn is_plausible(usage: &Usage, deployment: &Deployment, bound: TokenC
 pub(crate) struct Relayed {
     pub(crate) pieces: u64,
     pub(crate) bytes: u64,
+    /// The pieces and bytes there were when the provider last reported its usage.
+    reported: (u64, u64),
 }
 
 impl Relayed {
     pub(crate) const fn push(&mut self, pieces: u32, bytes: u32) {
         self.pieces = self.pieces.saturating_add(pieces as u64);
         self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
+    /// Says that the provider has reported its usage, of everything so far.
+    pub(crate) const fn report(&mut self) {
+        self.reported = (self.pieces, self.bytes);
+    }
+
+    /// Returns what has come behind the last report, as everything does behind the one that Anthropic begins with.
+    pub(crate) const fn behind_report(&self) -> Self {
+        let (pieces, bytes) = self.reported;
+        Self { pieces: self.pieces - pieces, bytes: self.bytes - bytes, reported: (0, 0) }
+    }
+
+    /// Returns the usage of a stream that may have gone on behind its last report, with what came then counted up to a cap.
+    pub(crate) fn corrected(&self, usage: Usage, scale: OutputScale, cap: Option<TokenCount>) -> Usage {
+        let behind = self.behind_report();
+        if behind.pieces == 0 {
+            return usage;
+        }
+        let room = cap.map_or(TokenCount::new(u64::MAX), |cap| cap.saturating_sub(usage.output_total()));
+        let counted = behind.tokens(scale).min(room);
+        Usage { output: usage.output.saturating_add(counted), estimated: true, ..usage }
     }
 
     /// Returns the tokens that the content is likely to be.
@@ -155,6 +179,7 @@ impl Relayed {
 #[cfg(test)]
 mod tests {
     use gw_limits::OutputScale;
+    use gw_types::{TokenCount, Usage};
 
     use super::Relayed;
 
@@ -164,6 +189,25 @@ mod tests {
         let mut relayed = Relayed::default();
         pieces.iter().for_each(|(pieces, bytes)| relayed.push(*pieces, *bytes));
         assert_eq!((relayed.tokens(scale).get(), relayed.tokens_at_least(scale).get()), (likely, at_least));
+    }
+
+    #[test]
+    fn what_came_behind_a_report_is_counted() {
+        let scale = OutputScale::default();
+        let usage = Usage { output: TokenCount::new(1), reasoning: TokenCount::new(2), ..Usage::default() };
+        let mut relayed = Relayed::default();
+        relayed.push(3, 12);
+        relayed.report();
+        assert_eq!(relayed.corrected(usage, scale, None), usage);
+        relayed.push(5, 20);
+        let check = |cap: Option<u64>, output: u64| {
+            let corrected = relayed.corrected(usage, scale, cap.map(TokenCount::new));
+            assert!(corrected.estimated);
+            assert_eq!(corrected.output_total().get(), output, "{cap:?}");
+        };
+        check(None, 8);
+        check(Some(6), 6);
+        check(Some(2), 3);
     }
 
     #[test]

@@ -444,7 +444,9 @@ impl Flight {
                 // A stream is cut at its cap, so more than that was not delivered and is not billed by gw.
                 let counted = relayed.tokens(self.expected.scale);
                 let counted = self.cap().map_or(counted, |cap| counted.min(cap));
-                Some((self.believed(target, usage.map(|usage| *usage), || counted), target))
+                let (scale, cap) = (self.expected.scale, self.cap());
+                let usage = usage.map(|usage| relayed.corrected(*usage, scale, cap));
+                Some((self.believed(target, usage, || counted), target))
             }
             Progress::Answered { target, usage, .. } => Some((*usage, target)),
         }

@@ -2,7 +2,8 @@
 //!
 //! [`FakeProvider`] is a server on a real socket that speaks OpenAI chat and plays a [`FaultScript`]: every byte,
 //! pause, reset and half-closed socket stands in the script. [`ScriptAdapter`] is the same idea without a socket, in
-//! virtual time. The `sample_` functions build filled values of the vocabulary.
+//! virtual time. A [`Recording`] is what a provider once answered, to be answered again. The `sample_` functions build
+//! filled values of the vocabulary.
 //!
 //! `gw demo` and `gw smoke` use the provider too, so it answers bad input and never panics.
 //!
@@ -19,6 +20,7 @@
 
 mod adapter;
 mod provider;
+mod recording;
 mod redis;
 mod request;
 mod samples;
@@ -27,6 +29,7 @@ mod script;
 pub use self::{
     adapter::{AdapterCall, AdapterStep, CallEnd, ScriptAdapter, TimedItem},
     provider::{CallOutcome, FakeProvider, SeenCall},
+    recording::Recording,
     redis::RedisServer,
     request::{RequestBuilder, sample_request},
     samples::{sample_deployment, sample_record},

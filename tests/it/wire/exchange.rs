@@ -60,12 +60,12 @@ pub(super) fn corpus() -> Option<Corpus> {
 }
 
 /// Returns a path of the shared folder beside the workspace.
-pub(super) fn beside_the_workspace(path: &str) -> PathBuf {
+pub(crate) fn beside_the_workspace(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(path)
 }
 
 /// Returns whether a shared folder is absent, and says so. Where the whole test run must be complete, that is a failure.
-pub(super) fn is_absent(folder: &Path) -> bool {
+pub(crate) fn is_absent(folder: &Path) -> bool {
     if folder.is_dir() {
         return false;
     }

@@ -131,7 +131,7 @@ pub(crate) const TABLE: &[Row] = &[
         name: TEST_KIT,
         names: &["gw-errors", "gw-types", "gw-dialects"],
         outside: &[
-            "async-trait", "bytes", "futures-core", "futures-util", "http", "http-body", "http-body-util",
+            "async-trait", "base64", "bytes", "futures-core", "futures-util", "http", "http-body", "http-body-util",
             "parking_lot", "serde", "serde_json", "thiserror",
         ],
         limited: &[

@@ -149,6 +149,7 @@ impl Own {
             relayed.push(facts.content_frames, facts.content_bytes);
             if facts.usage.is_some() {
                 usage.clone_from(&facts.usage);
+                relayed.report();
             }
             let passed = relayed.tokens(scale);
             flight.charge_output(passed, false);
@@ -166,8 +167,9 @@ impl Own {
     fn is_over_the_cap(&self, facts: &FrameFacts) -> bool {
         let (Some(cap), Some(flight)) = (self.cap, &self.flight) else { return false };
         let Progress::Streaming { relayed, usage, .. } = &flight.progress else { return false };
-        let counted = || relayed.tokens_at_least(flight.expected.scale);
-        let passed = usage.as_ref().map_or_else(counted, |usage| usage.output_total());
+        let scale = flight.expected.scale;
+        let reported = usage.as_ref().map_or(TokenCount::ZERO, |usage| usage.output_total());
+        let passed = reported.saturating_add(relayed.behind_report().tokens_at_least(scale));
         facts.finish.is_none() && passed > cap
     }
 

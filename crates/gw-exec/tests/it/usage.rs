@@ -170,6 +170,29 @@ async fn a_stream_that_reports_as_it_goes_is_cut_by_its_own_report() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_that_a_stream_begins_with_hides_nothing_of_what_follows() {
+    // Anthropic's way: the first event reports the input and one token.
+    let first = used(reported(41, 1));
+    // Past its bound of 100 it is cut as if there had been no report.
+    let mut items = vec![content("some"); 300];
+    items.insert(0, first.clone());
+    let house = budgeted(deployment("up"), streams(items));
+    let (bytes, end) = read(&house).await;
+    assert!(matches!(end, RelayItem::Capped { .. }));
+    assert_eq!(bytes, 99 * 4);
+    let usage = house.only_record().usage;
+    assert!(usage.estimated);
+    assert_eq!((usage.input.get(), usage.output.get()), (41, 100));
+    // Broken off it is charged for what was delivered.
+    let house = budgeted(deployment("up"), streams(vec![first, content("some"), content("more")]));
+    let (_, end) = read(&house).await;
+    assert!(matches!(end, RelayItem::Failed(_)), "{end:?}");
+    let usage = house.only_record().usage;
+    assert!(usage.estimated);
+    assert_eq!((usage.input.get(), usage.output.get()), (41, 3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_that_honours_its_bound_is_never_cut() {
     // A hundred tokens of long words, and an end that comes in the same item as more pieces than tokens.
     let mut items = vec![content(" longer"); 99];
