@@ -110,17 +110,22 @@ fn unfit(exchange: &Exchange, error: &GatewayError) -> Option<String> {
         400 => &[InvalidRequest, ContextLengthExceeded, ContentFiltered, ProviderAuth, DeploymentMissing],
         401 => &[ProviderAuth],
         403 => &[ProviderAuth, ContentFiltered],
-        402 => &[ProviderRateLimited],
+        // Two providers whose documents know no 402 refuse a request with it.
+        402 => &[ProviderRateLimited, InvalidRequest],
         404 | 410 => &[DeploymentMissing],
         408 => &[ProviderTimeout],
         413 => &[InvalidRequest, ContextLengthExceeded, ProviderRateLimited],
-        424 | 500..=503 | 529 => &[ProviderUnavailable],
+        // 498 and 499 are servers' own ways to say that they gave up.
+        424 | 498 | 499 | 500..=503 | 529 => &[ProviderUnavailable],
         429 => &[ProviderRateLimited],
         504 => &[ProviderTimeout, ProviderUnavailable],
         405..=499 => &[InvalidRequest],
         _ => &[ProviderUnavailable],
     };
     let kind = error.kind();
+    if kind == ErrorKind::MalformedResponse && exchange.is_success() && stated::gave_up(&exchange.body) {
+        return None;
+    }
     if !fitting.contains(&kind) {
         return Some(format!("{kind} does not fit status {}: {error:?}", exchange.status));
     }

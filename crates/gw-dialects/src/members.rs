@@ -106,7 +106,9 @@ impl<'a> Members<'a> {
     /// Puts what was not taken into the list of the unknown; `prefix` is the object's own path.
     pub(crate) fn leave(self, prefix: &str, rest: &mut Vec<Unknown>) {
         for (key, node) in self.members {
-            if matches!(node.value, Value::Null) {
+            // A list of nothing says nothing; clients send the empty lists of earlier answers back.
+            let is_empty = matches!(&node.value, Value::Array(items) if items.is_empty());
+            if is_empty || matches!(node.value, Value::Null) {
                 continue;
             }
             let name = key.decoded();

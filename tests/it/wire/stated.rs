@@ -115,6 +115,17 @@ fn usage_of(document: &Value) -> Option<&Value> {
     PLACES.iter().filter_map(|place| document.pointer(place)).find(|usage| usage.is_object())
 }
 
+/// Returns whether the provider says that it gave the answer up: it ends for a reason that is none of an answer's.
+pub(super) fn gave_up(body: &[u8]) -> bool {
+    const ENDS: [&str; 3] = ["/candidates/0/finishReason", "/stopReason", "/messageStop/stopReason"];
+    const OF_ANSWERS: [&str; 6] =
+        ["STOP", "MAX_TOKENS", "end_turn", "max_tokens", "stop_sequence", "tool_use"];
+    documents(body).iter().any(|document| {
+        let reasons = ENDS.iter().filter_map(|place| document.pointer(place)?.as_str());
+        reasons.into_iter().any(|reason| !OF_ANSWERS.contains(&reason))
+    })
+}
+
 /// Returns every JSON document of an answer, in order: the answer, or the events of a stream in any framing.
 fn documents(body: &[u8]) -> Vec<Value> {
     if let Ok(document) = serde_json::from_slice::<Value>(body) {

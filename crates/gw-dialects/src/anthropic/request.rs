@@ -55,7 +55,12 @@ fn tools(json: &mut Writer, prompt: &Prompt, plan: &settings::Plan, loss: &mut L
             known.iter().for_each(|tool| self::tool(json, tool, plan, loss));
             json.object(|json| {
                 json.member_string("name", ANSWER_TOOL);
-                json.member_string("description", "Gives the answer to the user. Call it once, at the end.");
+                let said = format.description.as_deref().filter(|said| !said.is_empty());
+                let what = "Gives the answer to the user. Call it once, at the end.";
+                match said {
+                    Some(said) => json.member_string("description", &format!("{what} {said}")),
+                    None => json.member_string("description", what),
+                }
                 json.key("input_schema");
                 input_schema(json, Some(&format.schema));
             });

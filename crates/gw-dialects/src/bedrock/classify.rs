@@ -158,7 +158,7 @@ impl Said {
         match status {
             400 | 413 | 422 => self.refused(),
             401 | 403 => self.credential(),
-            404 => self.missing(),
+            404 | 410 => self.missing(),
             408 => self.with(ErrorKind::ProviderTimeout, "the provider timed out"),
             424 | 500.. => self.with(ErrorKind::ProviderUnavailable, "the provider failed"),
             429 => self.limited(),

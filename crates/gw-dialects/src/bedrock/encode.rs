@@ -100,7 +100,7 @@ fn format_in_words(prompt: &Prompt, loss: &mut LossReport) -> Option<String> {
         Format::JsonObject => "Answer with one JSON object and nothing else.".to_owned(),
         Format::JsonSchema(schema) => format!(
             "Answer with one JSON value and nothing else. It must keep to this JSON schema: {}",
-            schema.schema.as_str()
+            schema.described(loss)
         ),
     };
     let why = "the model has no setting for the form of an answer; it is asked for in words";

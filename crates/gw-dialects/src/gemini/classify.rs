@@ -139,15 +139,17 @@ impl Said {
         match status {
             400 | 413 | 422 => self.refused(),
             401 | 403 => self.credential(),
-            404 => error(ErrorKind::DeploymentMissing, "the provider does not know the model or deployment"),
+            404 | 410 => {
+                error(ErrorKind::DeploymentMissing, "the provider does not know the model or deployment")
+            }
             408 => error(ErrorKind::ProviderTimeout, "the provider timed out"),
             429 if self.daily => {
                 error(ErrorKind::ProviderRateLimited, "the provider's quota is used up").without_retry()
             }
             429 => error(ErrorKind::ProviderRateLimited, "the provider's rate limit is reached"),
             499 => error(ErrorKind::ProviderUnavailable, "the provider gave up the request"),
+            424 | 500.. => error(ErrorKind::ProviderUnavailable, "the provider failed"),
             402 | 405..=498 => error(ErrorKind::InvalidRequest, "the provider refused the request"),
-            500.. => error(ErrorKind::ProviderUnavailable, "the provider failed"),
             0..=399 => error(ErrorKind::MalformedResponse, "the provider's answer has an unexpected status"),
         }
     }

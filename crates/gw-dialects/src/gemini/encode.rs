@@ -78,7 +78,7 @@ fn format_in_words(prompt: &Prompt, model: Model, loss: &mut LossReport) -> Opti
         Format::JsonObject => "Answer with one JSON object and nothing else.".to_owned(),
         Format::JsonSchema(schema) => format!(
             "Answer with one JSON value and nothing else. It must keep to this JSON schema: {}",
-            schema.schema.as_str()
+            schema.described(loss)
         ),
     };
     let why = "the model takes no response format beside tools; it is asked for in words";

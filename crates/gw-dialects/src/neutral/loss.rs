@@ -45,6 +45,25 @@ impl LossReport {
         self.add(&place.to_string(), kind, why);
     }
 
+    /// Adds how closely to look at an image, by the name that the caller's format has for it.
+    pub fn detail(&mut self, place: Place, why: &'static str) {
+        let field = match self.ingress {
+            Operation::Chat | Operation::Completions | Operation::Embeddings => "image_url.detail",
+            Operation::Responses | Operation::Messages | Operation::CountTokens => "detail",
+        };
+        self.dropped(&place.below(field), why);
+    }
+
+    /// Adds a document's title, by the name that the caller's format has for it.
+    pub fn title(&mut self, place: Place, why: &'static str) {
+        let field = match self.ingress {
+            Operation::Chat | Operation::Completions | Operation::Embeddings => "file.filename",
+            Operation::Responses => "filename",
+            Operation::Messages | Operation::CountTokens => "title",
+        };
+        self.dropped(&place.below(field), why);
+    }
+
     /// Adds every field of the request that the neutral form has no place for.
     pub fn rest(&mut self, prompt: &Prompt) {
         for unknown in &prompt.rest {
@@ -58,8 +77,12 @@ impl LossReport {
     }
 
     fn add(&mut self, path: &str, kind: LossKind, why: &'static str) {
-        // What has no path is gw's own.
-        if !path.is_empty() && self.items.len() < ITEMS_MAX && harmless::reason(self.ingress, path).is_none()
+        // What has no path is gw's own, and what two writers say of one field is one loss.
+        let is_known = |item: &LossItem| item.kind == kind && item.path.as_str() == path;
+        if !path.is_empty()
+            && self.items.len() < ITEMS_MAX
+            && harmless::reason(self.ingress, path).is_none()
+            && !self.items.iter().any(is_known)
         {
             self.items.push(LossItem { path: BoundedText::new(path), kind, why });
         }

@@ -1,9 +1,12 @@
 //! A request in neutral parts.
 
-use gw_types::{Operation, OutputField, TokenCount};
+use std::borrow::Cow;
+
+use gw_types::{LossKind, Operation, OutputField, TokenCount};
 use serde_json::Number;
 
-use super::{Block, CacheMark, Place, RawJson, redacted};
+use super::{Block, CacheMark, LossReport, Place, RawJson, Setting, redacted};
+use crate::json::{Node, Writer};
 
 /// The name of the tool by which a schema is enforced at models that know tools and no schemas. Readers of their answers
 /// turn its call back into text.
@@ -306,6 +309,32 @@ impl WriteOptions<'_> {
     }
 }
 
+impl SchemaFormat {
+    /// Returns the schema with what it is for as its own `description`, for formats that have no other place; reports it
+    /// where the schema has one already.
+    pub(crate) fn described(&self, loss: &mut LossReport) -> Cow<'_, str> {
+        let schema = self.schema.as_str();
+        let Some(description) = self.description.as_deref().filter(|said| !said.is_empty()) else {
+            return Cow::Borrowed(schema);
+        };
+        let inside = schema.strip_prefix('{').filter(|_| !has_description(schema));
+        let Some(inside) = inside.map(str::trim_start) else {
+            let why = "the schema has a description of its own";
+            loss.setting(Setting::FormatDescription, LossKind::Dropped, why);
+            return Cow::Borrowed(schema);
+        };
+        let comma = if inside.starts_with('}') { "" } else { "," };
+        let mut json = Writer::default();
+        json.string(description);
+        let said = String::from_utf8_lossy(&json.into_bytes()).into_owned();
+        Cow::Owned(format!(r#"{{"description":{said}{comma}{inside}"#))
+    }
+}
+
+fn has_description(schema: &str) -> bool {
+    Node::read(schema).is_ok_and(|node| node.get("description").is_some())
+}
+
 redacted!(Instruction, Turn, Tool, ToolKind, ToolChoice, Sampling, SchemaFormat);
 
 impl Prompt {
@@ -369,5 +398,33 @@ impl std::fmt::Debug for Prompt {
 impl std::fmt::Debug for Unknown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gw_types::Operation;
+
+    use super::{LossReport, RawJson, SchemaFormat};
+
+    #[track_caller]
+    fn check(schema: &str, description: Option<&str>, expected: &str, losses: usize) {
+        let mut loss = LossReport::new(Operation::Chat);
+        let format = SchemaFormat {
+            name: None,
+            description: description.map(str::to_owned),
+            schema: RawJson::new(schema).unwrap(),
+            strict: None,
+        };
+        assert_eq!(format.described(&mut loss), expected);
+        assert_eq!(loss.into_loss().items.len(), losses, "{schema}");
+    }
+
+    #[test]
+    fn what_a_schema_is_for_stands_in_it() {
+        check(r#"{"type":"object"}"#, None, r#"{"type":"object"}"#, 0);
+        check(r#"{ "type":"object"}"#, Some("a \"b\""), r#"{"description":"a \"b\"","type":"object"}"#, 0);
+        check("{}", Some("d"), r#"{"description":"d"}"#, 0);
+        check(r#"{"description":"own"}"#, Some("d"), r#"{"description":"own"}"#, 1);
     }
 }

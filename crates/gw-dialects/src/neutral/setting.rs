@@ -39,6 +39,8 @@ pub enum Setting {
     ParallelToolCalls,
     /// The form of the answer.
     Format,
+    /// What the schema of the answer is for.
+    FormatDescription,
     /// How wordy the answer is.
     Verbosity,
     /// The end user.
@@ -82,6 +84,7 @@ impl Setting {
             Self::ToolChoice => "tool_choice",
             Self::ParallelToolCalls => "parallel_tool_calls",
             Self::Format => "response_format",
+            Self::FormatDescription => "response_format.json_schema.description",
             Self::Verbosity => "verbosity",
             Self::User => "user",
             Self::Metadata => "metadata",
@@ -97,6 +100,9 @@ impl Setting {
             Self::Reasoning => "reasoning",
             Self::Format => "text.format",
             Self::Verbosity => "text.verbosity",
+            Self::FormatDescription => "text.format.description",
+            // Whoever names a number of them asks for them.
+            Self::Logprobs => "top_logprobs",
             Self::Temperature
             | Self::TopP
             | Self::TopK
@@ -105,7 +111,6 @@ impl Setting {
             | Self::Seed
             | Self::Stop
             | Self::Choices
-            | Self::Logprobs
             | Self::TopLogprobs
             | Self::LogitBias
             | Self::Tools
@@ -125,7 +130,7 @@ impl Setting {
             Self::MaxOutput => "max_tokens",
             Self::Reasoning => "thinking",
             Self::ParallelToolCalls => "tool_choice.disable_parallel_tool_use",
-            Self::Format => "output_config.format",
+            Self::Format | Self::FormatDescription => "output_config.format",
             Self::User => "metadata.user_id",
             Self::Temperature
             | Self::TopP

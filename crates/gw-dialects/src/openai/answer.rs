@@ -48,8 +48,13 @@ fn choice(node: &Node<'_>, sources: &[Citation]) -> MessageChoice {
     }
     let reason = node.filled("finish_reason").map_or(FinishReason::Other, |reason| finish::read(&reason));
     let mut choice = MessageChoice::new(blocks, reason);
-    choice.logprobs = node.get("logprobs").and_then(|node| RawJson::new(node.raw));
+    choice.logprobs = logprobs(node);
     choice
+}
+
+/// Reads the log probabilities of a choice, which are an object wherever they are any.
+pub(super) fn logprobs(choice: &Node<'_>) -> Option<RawJson> {
+    choice.get("logprobs").filter(|node| node.is_object()).and_then(|node| RawJson::new(node.raw))
 }
 
 /// Reads the sources of the whole answer (Perplexity).

@@ -176,7 +176,8 @@ impl Verdict {
             403 if said.flagged => Self::filtered(said),
             401 | 403 => Self::credential(said),
             402 => Self::limited(said, "the provider's quota is used up", false),
-            404 => Self::missing(said),
+            // 410 is said of a model that was withdrawn.
+            404 | 410 => Self::missing(said),
             408 => Self::new(ErrorKind::ProviderTimeout, "the provider timed out", said).wait(),
             // Groq says so where a single request is above the rate itself; a deployment with a higher rate can take it.
             413 if said.is_one_of(&["rate_limit_exceeded"]) => {
@@ -194,8 +195,9 @@ impl Verdict {
             498 | 499 => {
                 Self::new(ErrorKind::ProviderUnavailable, "the provider gave up the request", said).wait()
             }
+            // 424 is said by servers whose engine failed behind them.
+            424 | 500.. => Self::new(ErrorKind::ProviderUnavailable, "the provider failed", said).wait(),
             405..=497 => Self::new(ErrorKind::InvalidRequest, "the provider refused the request", said),
-            500.. => Self::new(ErrorKind::ProviderUnavailable, "the provider failed", said).wait(),
             0..=399 => Self::new(
                 ErrorKind::MalformedResponse,
                 "the provider's answer has an unexpected status",

@@ -13,7 +13,7 @@ use crate::{
     event_reader::EventReader,
     failure::{interrupted, malformed},
     json::{Node, Reader},
-    neutral::{At, BlockKind, Citation, Event, Origin, RawJson, Signature, derived_finish},
+    neutral::{At, BlockKind, Citation, Event, Origin, Signature, derived_finish},
     sse,
 };
 
@@ -207,7 +207,7 @@ impl StreamReader {
                     .map_err(|_| malformed("the provider's stream holds too many or broken tool calls"))?;
             }
         }
-        if let Some(logprobs) = node.get("logprobs").and_then(|node| RawJson::new(node.raw)) {
+        if let Some(logprobs) = answer::logprobs(node) {
             events.push(Event::Logprobs(number, logprobs));
         }
         if let Some(reason) = node.filled("finish_reason") {

@@ -297,7 +297,7 @@ fn effort_and_budget_stand_for_each_other() {
     assert_eq!(thinking("claude-opus-5", low.clone()), (json!({"type": "adaptive"}), 1_024, 0));
     assert_eq!(thinking("claude-sonnet-4-5", low), (enabled(1_024), 2_048, 1));
     let cut = json!({"reasoning_effort": "high", "max_tokens": 2000});
-    assert_eq!(thinking("claude-sonnet-4-5", cut), (enabled(1_999), 2_000, 2));
+    assert_eq!(thinking("claude-sonnet-4-5", cut), (enabled(1_999), 2_000, 1));
     let none = json!({"reasoning_effort": "high", "max_tokens": 100});
     assert_eq!(thinking("claude-sonnet-4-5", none), (Value::Null, 100, 2));
     let off = json!({"reasoning_effort": "none"});

@@ -10,6 +10,7 @@ mod fixtures;
 mod gemini;
 mod json_stream;
 mod order;
+mod pairs;
 mod props;
 mod recorded;
 mod requests;

@@ -320,7 +320,9 @@ fn recorded_requests_survive_being_written() {
         assert_eq!(normal(&written), normal(&exchange.request), "{id}");
         let known = ["include", "truncation", "stream_options", "max_tool_calls"];
         let lost: Vec<&str> = loss.items.iter().map(|item| item.path.as_str()).collect();
-        assert!(lost.iter().all(|path| known.contains(path)), "{id}: {lost:?}");
+        // What an earlier answer was taken from has no place in the neutral form.
+        let is_known = |path: &&str| known.contains(path) || path.ends_with(".annotations");
+        assert!(lost.iter().all(is_known), "{id}: {lost:?}");
     }
 }
 

@@ -5,7 +5,8 @@ use gw_types::LossKind;
 use crate::{
     json::Writer,
     neutral::{
-        Block, Content, Document, DocumentSource, LossReport, MediaSource, Origin, Text, ToolResult, ToolUse,
+        Block, Citation, Content, Document, DocumentSource, LossReport, MediaSource, Origin, Signature, Text,
+        ToolResult, ToolUse,
     },
     openai::thoughts::cache_mark,
 };
@@ -20,7 +21,16 @@ pub(super) fn is_written(block: &Block, loss: &mut LossReport) -> bool {
     };
     match &block.content {
         // Blocks of blanks alone are refused, and say nothing.
-        Content::Text(text) => !text.text.trim().is_empty(),
+        Content::Text(text) => {
+            let is_own = |citation: &Citation| {
+                citation.native.as_ref().is_some_and(|(origin, _)| *origin == Origin::Anthropic)
+            };
+            if !text.citations.iter().all(is_own) {
+                loss.dropped(&block.place.below("citations"), "the citations are another provider's");
+            }
+            report_signature(block, text.signature.as_ref(), loss);
+            !text.text.trim().is_empty()
+        }
         Content::Refusal(text) => {
             loss.block(block.place, LossKind::Approximated, "the refusal stands as text");
             !text.trim().is_empty()
@@ -32,8 +42,7 @@ pub(super) fn is_written(block: &Block, loss: &mut LossReport) -> bool {
                 return lost(OTHER_FILE);
             }
             if image.detail.as_deref().is_some_and(|detail| detail != "auto") {
-                let path = block.place.below("image_url.detail");
-                loss.dropped(&path, "the provider's format has no such setting");
+                loss.detail(block.place, "the provider's format has no such setting");
             }
             true
         }
@@ -49,7 +58,10 @@ pub(super) fn is_written(block: &Block, loss: &mut LossReport) -> bool {
             DocumentSource::Media(_) | DocumentSource::Text(_) | DocumentSource::Blocks(_) => true,
         },
         Content::Audio(_) => lost("the provider hears no sound"),
-        Content::ToolUse(_) => true,
+        Content::ToolUse(call) => {
+            report_signature(block, call.signature.as_ref(), loss);
+            true
+        }
         Content::ToolResult(result) => {
             for inner in &result.blocks {
                 is_written(inner, loss);
@@ -65,6 +77,14 @@ pub(super) fn is_written(block: &Block, loss: &mut LossReport) -> bool {
         Content::RedactedThinking(_) => lost("reasoning goes back to its own provider alone"),
         Content::Opaque(opaque) if opaque.origin == Origin::Anthropic => true,
         Content::Opaque(_) => lost("the block is one of another provider's own"),
+    }
+}
+
+/// Reports a signature that stands on text or on a call, where the format has no place for one.
+fn report_signature(block: &Block, signature: Option<&Signature>, loss: &mut LossReport) {
+    if signature.is_some() {
+        let why = "signed reasoning goes back to its own provider only";
+        loss.block(block.place, LossKind::Dropped, why);
     }
 }
 

@@ -242,7 +242,7 @@ fn output_config(json: &mut Writer, prompt: &Prompt, plan: &Plan, loss: &mut Los
             loss.setting(Setting::Format, LossKind::Emulated, "the schema is sent as a tool that is forced");
             None
         }
-        Format::JsonSchema(format) => Some(&format.schema),
+        Format::JsonSchema(format) => Some(format.described(loss)),
     };
     if schema.is_none() && plan.effort.is_none() {
         return;
@@ -254,7 +254,7 @@ fn output_config(json: &mut Writer, prompt: &Prompt, plan: &Plan, loss: &mut Los
         if let Some(schema) = schema {
             json.member_object("format", |json| {
                 json.member_string("type", "json_schema");
-                json.member_raw("schema", schema.as_str());
+                json.member_raw("schema", &schema);
             });
         }
     });

@@ -173,6 +173,7 @@ pub(super) fn report_homeless(prompt: &Prompt, loss: &mut LossReport) {
         (Setting::Seed, sampling.seed.is_some()),
         (Setting::Choices, sampling.choices.is_some_and(|choices| choices > 1)),
         (Setting::Logprobs, sampling.logprobs == Some(true)),
+        (Setting::TopLogprobs, sampling.top_logprobs.is_some_and(|top| top > 0)),
         (Setting::LogitBias, sampling.logit_bias.is_some()),
         (Setting::ParallelToolCalls, prompt.parallel_tool_calls == Some(false)),
         (Setting::Verbosity, prompt.verbosity.is_some()),

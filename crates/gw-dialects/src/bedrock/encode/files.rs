@@ -99,7 +99,7 @@ pub(super) fn document_part<'a>(
 /// Returns a picture as a block, if Bedrock takes its type.
 pub(super) fn image_part<'a>(block: &Block, image: &'a Image, loss: &mut LossReport) -> Option<Part<'a>> {
     if image.detail.as_deref().is_some_and(|detail| detail != "auto") {
-        loss.dropped(&block.place.below("image_url.detail"), "the model decides how closely it looks");
+        loss.detail(block.place, "the model decides how closely it looks");
     }
     let file = file(block, &image.source, loss)?;
     let Some(format) = format_of(&image.source, &IMAGE_FORMATS) else {

@@ -412,7 +412,8 @@ fn formats_are_native_or_said_in_words() {
     let lost = [("response_format", LossKind::Emulated)];
     check(&prompt, OLD_CLAUDE, "outputConfig", &Value::Null, &lost);
     let (body, _) = write(&prompt, NOVA);
-    assert!(body["system"][0]["text"].as_str().unwrap().ends_with(r#"{"type":"string"}"#));
+    let words = body["system"][0]["text"].as_str().unwrap();
+    assert!(words.ends_with(r#"{"description":"d","type":"string"}"#), "{words}");
     prompt.format = Format::JsonObject;
     check(
         &prompt,

@@ -4,7 +4,7 @@ use gw_types::{LossKind, Operation};
 
 use super::super::model::{Line, Model};
 use crate::neutral::{
-    Content, Effort, LossReport, Origin, Prompt, Reasoning, Role, Setting, ToolChoice, Turn,
+    Content, Effort, LossReport, Origin, Prompt, Reasoning, Role, Setting, Summary, ToolChoice, Turn,
 };
 
 /// The least thinking budget that Claude takes.
@@ -36,7 +36,7 @@ impl Plan {
         {
             return Self::Silent;
         }
-        match model.line {
+        let plan = match model.line {
             Line::Claude => Self::claude(prompt, reasoning, model, bound, loss),
             Line::Nova if model.is_thinking_nova() => Self::nova(reasoning, bound, loss),
             Line::OpenAi => Self::OpenAi(word(reasoning, loss)),
@@ -44,7 +44,31 @@ impl Plan {
                 loss.setting(Setting::Reasoning, LossKind::Dropped, "the model has no setting for thinking");
                 Self::Silent
             }
-        }
+        };
+        plan.report_shown(reasoning.summary, loss);
+        plan
+    }
+
+    /// Reports where reasoning is shown though it shall not be, or the other way round.
+    fn report_shown(self, summary: Option<Summary>, loss: &mut LossReport) {
+        let why = match (self, summary) {
+            (Self::Nova(_), Some(Summary::Auto | Summary::Concise | Summary::Detailed)) => {
+                "Nova does not show its reasoning"
+            }
+            (Self::Budget(_) | Self::Adaptive(_) | Self::OpenAi(_), Some(Summary::Omitted)) => {
+                "the model shows its reasoning"
+            }
+            (
+                Self::Silent
+                | Self::Effort(_)
+                | Self::Nova(_)
+                | Self::Budget(_)
+                | Self::Adaptive(_)
+                | Self::OpenAi(_),
+                _,
+            ) => return,
+        };
+        loss.setting(Setting::Reasoning, LossKind::Approximated, why);
     }
 
     /// Whether Claude thinks, which excludes some settings.

@@ -91,7 +91,7 @@ fn write_format(json: &mut Writer, format: &Format, loss: &mut LossReport) {
         Format::Text => {}
         Format::JsonObject => json.member_string("responseMimeType", "application/json"),
         Format::JsonSchema(asked) => {
-            let converted = schema::convert(asked.schema.as_str());
+            let converted = schema::convert(&asked.described(loss));
             if converted.lossy {
                 let why = "Gemini does not check every keyword of a JSON schema";
                 loss.setting(Setting::Format, LossKind::Approximated, why);

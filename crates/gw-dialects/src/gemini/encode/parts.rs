@@ -234,19 +234,19 @@ pub(super) fn user_part<'a>(
 
 fn image_part<'a>(block: &Block, image: &'a Image, loss: &mut LossReport) -> Option<Part<'a>> {
     if image.detail.as_deref().is_some_and(|detail| detail != "auto") {
-        loss.dropped(&block.place.below("image_url.detail"), "Gemini decides how closely it looks");
+        loss.detail(block.place, "Gemini decides how closely it looks");
     }
     media_part(block, &image.source, "image/jpeg", loss)
 }
 
 fn document_part<'a>(block: &Block, document: &'a Document, loss: &mut LossReport) -> Option<Part<'a>> {
-    let notes = [
-        ("title", document.title.is_some()),
-        ("context", document.context.is_some()),
-        ("citations", document.citations),
-    ];
+    const WHY: &str = "Gemini takes a document and nothing about it";
+    if document.title.is_some() {
+        loss.title(block.place, WHY);
+    }
+    let notes = [("context", document.context.is_some()), ("citations", document.citations)];
     for (field, _) in notes.into_iter().filter(|(_, is_set)| *is_set) {
-        loss.dropped(&block.place.below(field), "Gemini takes a document and nothing about it");
+        loss.dropped(&block.place.below(field), WHY);
     }
     match &document.source {
         DocumentSource::Media(source) => media_part(block, source, "application/pdf", loss),

@@ -151,7 +151,8 @@ fn documents_are_files_or_text() {
     let mut cited = document(DocumentSource::Text("t".to_owned()));
     cited.citations = true;
     cited.title = Some("x".to_owned());
-    let lost = [("messages[1].title", LossKind::Dropped), ("messages[1].citations", LossKind::Dropped)];
+    let lost =
+        [("messages[1].file.filename", LossKind::Dropped), ("messages[1].citations", LossKind::Dropped)];
     check_block(Content::Document(cited), &json!({"text": "t"}), &lost);
     let blocks = vec![text("a"), text("b")];
     let parts = Content::Document(document(DocumentSource::Blocks(blocks)));

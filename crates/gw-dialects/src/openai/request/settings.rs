@@ -115,8 +115,11 @@ fn reasoning(json: &mut Writer, prompt: &Prompt, loss: &mut LossReport) {
     };
     if let Some(effort) = effort {
         json.member_string("reasoning_effort", effort.as_str());
+    } else if reasoning.adaptive {
+        let why = "the model thinks as it does by itself, if it does";
+        loss.setting(Setting::Reasoning, LossKind::Approximated, why);
     }
-    if matches!(reasoning.summary, Some(Summary::Concise | Summary::Detailed)) {
+    if matches!(reasoning.summary, Some(Summary::Auto | Summary::Concise | Summary::Detailed)) {
         let why = "chat completions cannot be asked to show their reasoning";
         loss.setting(Setting::Reasoning, LossKind::Dropped, why);
     }

@@ -164,12 +164,7 @@ fn part(node: Node<'_>, place: Place, rest: &mut Vec<Unknown>) -> Result<Block, 
     let mut part = Members::of(node)?;
     let kind = part.required_string("type")?;
     let content = match kind.as_str() {
-        // Annotations and log probabilities of an earlier answer are no part of what was said.
-        "input_text" | "output_text" | "text" => {
-            part.take("annotations")?;
-            part.take("logprobs")?;
-            Content::text(part.required_string("text")?)
-        }
+        "input_text" | "output_text" | "text" => Content::text(part.required_string("text")?),
         "refusal" => Content::Refusal(part.required_string("refusal")?),
         "input_image" => Content::Image(image(&mut part)?),
         "input_file" => Content::Document(file(&mut part)?),
