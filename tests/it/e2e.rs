@@ -17,6 +17,7 @@ mod ledger;
 mod limits;
 mod network;
 mod operations;
+mod postgres;
 mod reload;
 mod replay;
 mod routing;

@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod client_tls;
 mod config;
 mod credential;
 mod fetch;
@@ -36,6 +37,7 @@ mod server_tls;
 mod transport;
 
 pub use self::{
+    client_tls::{ClientTls, ClientTlsStream},
     config::{
         InvalidProvider, ProviderConfig, ProviderCredentials, ProviderKind, ProxyConfig, TransportConfig,
     },

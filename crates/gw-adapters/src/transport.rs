@@ -28,7 +28,7 @@ use http::{
 };
 use hyper::body::Incoming;
 
-pub(crate) use self::{body::UpstreamBody, fault::BodyFault};
+pub(crate) use self::{body::UpstreamBody, fault::BodyFault, tls::client_config};
 use self::{
     dial::Dialer,
     fault::SendFault,

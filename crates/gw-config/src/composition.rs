@@ -11,7 +11,7 @@ use gw_dialects::{
     anthropic::MessagesCodec, completions::CompletionsCodec, openai::ChatCodec, responses::ResponsesCodec,
 };
 use gw_exec::{Gateway, StateConfig, SystemClock, SystemIds, SystemRandom};
-use gw_stores::{MemoryLedger, SqliteConfig, SqliteLedger};
+use gw_stores::{LedgerStore, MemoryLedger, SqlConfig, SqlLedger};
 use gw_types::{
     BoundedText, Clock, Deployment, DialectCodec, HttpFetch, IdSource, KeyIdentity, KeyStore, Ledger,
     Operation, ProviderName, Random, Secret, TenantId, UtcTime,
@@ -21,7 +21,7 @@ use crate::{
     Environment, NoEntropy, Reloader, ServerSettings,
     config::Config,
     diagnostics::Diagnostics,
-    file::{Callers, Durability, Store, TransportEntry},
+    file::{Callers, Durability, TransportEntry},
     judge::Judge,
     keys::LiveKeys,
     parts::{self, Built, Parts},
@@ -244,11 +244,10 @@ fn open_ledger(config: &Config) -> Result<Arc<dyn Ledger>, Diagnostics> {
     let refuse = |message: String, expected: &str| {
         config.diagnose(vec![parts::fault(store.span, "ledger.store", message, expected)])
     };
-    let path = match &store.value {
-        Store::None => return Ok(MemoryLedger::new(MEMORY_RECORDS)),
-        Store::Sqlite(path) => config.folder.join(path),
-    };
+    let located = config.ledger_store().map_err(|(message, expected)| refuse(message, expected))?;
+    let Some(located) = located else { return Ok(MemoryLedger::new(MEMORY_RECORDS)) };
     if config.callers == Callers::Anyone
+        && let LedgerStore::Sqlite(path) = &located
         && let Some(folder) = path.parent()
         && let Err(error) = std::fs::create_dir_all(folder)
     {
@@ -256,26 +255,37 @@ fn open_ledger(config: &Config) -> Result<Arc<dyn Ledger>, Diagnostics> {
         return Err(refuse(message, "set `XDG_STATE_HOME` to a folder that can be written"));
     }
     let opened = match config.checkpoint_key() {
-        Some(key) => SqliteLedger::open_signed(&path, sqlite(config), key),
-        None => SqliteLedger::open(&path, sqlite(config)),
+        Some(key) => SqlLedger::open_signed(&located, sql(config), key),
+        None => SqlLedger::open(&located, sql(config)),
     };
     match opened {
         Ok(ledger) => Ok(ledger),
         Err(error) => {
             let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-            Err(refuse(format!("{error}{cause}"), &advice(&path)))
+            Err(refuse(format!("{error}{cause}"), &advice(&located)))
         }
     }
 }
 
-fn advice(path: &Path) -> String {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    format!("the folder `{}` must exist and be writable, and one process may use the file", folder.display())
+fn advice(store: &LedgerStore) -> String {
+    match store {
+        LedgerStore::Sqlite(path) => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new(".")).display();
+            format!("the folder `{folder}` must exist and be writable, and one process may use the file")
+        }
+        #[cfg(feature = "postgres")]
+        LedgerStore::Postgres { .. } => {
+            "the server must answer, and the user may create the schemas `gw` and \
+            `gw_node` in the database or own them"
+                .to_owned()
+        }
+    }
 }
 
 /// A request holds its place until its record is stored, so the queue must be longer than what may be in flight.
-fn sqlite(config: &Config) -> SqliteConfig {
-    let default = SqliteConfig::default();
+fn sql(config: &Config) -> SqlConfig {
+    let default = SqlConfig::default();
     let in_flight = usize::try_from(parts::pool_capacity(config)).unwrap_or(usize::MAX);
     let wanted = in_flight.saturating_mul(2).saturating_add(waiting(config));
     let durability = match config.file.ledger.durability {
@@ -283,7 +293,7 @@ fn sqlite(config: &Config) -> SqliteConfig {
         Durability::Power => gw_stores::Durability::Power,
         Durability::None => gw_stores::Durability::None,
     };
-    SqliteConfig { queue: default.queue.max(wanted).min(QUEUE_MAX), durability, ..default }
+    SqlConfig { queue: default.queue.max(wanted).min(QUEUE_MAX), durability, ..default }
 }
 
 /// Returns how many requests may wait for a slot: they hold a place in the ledger's queue as well.

@@ -51,6 +51,7 @@ mod file;
 mod generation;
 mod judge;
 mod keys;
+mod ledger_store;
 mod mask;
 mod nearest;
 mod outside;
@@ -71,7 +72,7 @@ pub use gw_adapters::{ServerTls, TlsStream, TransportSnapshot};
 pub use gw_cache::evaluate::Share;
 pub use gw_stores::{
     BrokenReceipt, ChainFault, CheckpointSigner, Expected, ExportError, ExportFormat, GroupBy, LedgerFile,
-    Period, RecordReceipt, ReportRow, Retained, StoreError, Sums, Verified,
+    Period, RecordReceipt, ReportRow, Retained, RetainedNodes, StoreError, Sums, Verified,
 };
 
 pub use self::{

@@ -1,34 +1,29 @@
 //! The ledger of a configuration as an auditor uses it: read beside a gateway that may be writing to it.
 
-use std::path::{Path, PathBuf};
-
-use gw_stores::{CheckpointKey, CheckpointSigner, LedgerFile, Retained, StoreError};
+use gw_stores::{CheckpointKey, CheckpointSigner, LedgerFile, LedgerStore, RetainedNodes, StoreError};
 use gw_types::{AccountingRecord, RequestId, Secret, UtcTime};
 
-use crate::{Config, Diagnostics, NoEntropy, file::Store, keys, parts};
+use crate::{Config, Diagnostics, NoEntropy, keys, ledger_store, parts};
 
 /// Where a ledger is, and the key that signs its checkpoints where that is known.
 #[derive(Clone, Debug)]
 pub struct LedgerSource {
-    path: PathBuf,
+    store: LedgerStore,
     key: Option<CheckpointKey>,
 }
 
 impl LedgerSource {
-    /// Returns the ledger of a store as `[ledger]` names it: `sqlite:PATH`.
+    /// Returns the ledger of a store as `[ledger]` names it: `sqlite:PATH` or `postgres://...`, here also with a password.
     ///
     /// # Errors
     /// What is wrong with the text, as `what is wrong; what to write`.
     pub fn of_store(store: &str) -> Result<Self, String> {
-        match store.split_once(':') {
-            Some(("sqlite", path)) if !path.is_empty() => Ok(Self { path: path.into(), key: None }),
-            Some(_) | None => Err(format!("unknown store `{store}`; write `sqlite:PATH`")),
-        }
+        ledger_store::store_of(store).map(|store| Self { store, key: None })
     }
 
-    /// Returns where the ledger is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Returns where the ledger is: a path, or an address without its password.
+    pub fn name(&self) -> String {
+        self.store.to_string()
     }
 
     /// Opens the ledger to read it.
@@ -36,15 +31,15 @@ impl LedgerSource {
     /// # Errors
     /// [`StoreError`]: not openable, not a ledger, or of another version than this gw writes.
     pub fn open(&self) -> Result<LedgerFile, StoreError> {
-        LedgerFile::open(&self.path)
+        LedgerFile::open(&self.store)
     }
 
     /// Deletes the records that started before an instant; see [`LedgerFile::retain`].
     ///
     /// # Errors
     /// [`StoreError`]: in use, not openable or not writable.
-    pub fn retain(&self, before: UtcTime) -> Result<Option<Retained>, StoreError> {
-        LedgerFile::retain(&self.path, before, self.key.clone())
+    pub fn retain(&self, before: UtcTime) -> Result<RetainedNodes, StoreError> {
+        LedgerFile::retain(&self.store, before, self.key.as_ref())
     }
 
     /// Returns who signs the checkpoints, as the configuration says.
@@ -82,14 +77,16 @@ impl Config {
     /// # Errors
     /// The records are kept in memory.
     pub fn ledger_source(&self) -> Result<LedgerSource, Diagnostics> {
-        let Store::Sqlite(path) = &self.file.ledger.store.value else {
-            let expected = "records can be read here from a SQLite ledger only";
-            return Err(self.refuse_store("the records are in no file".to_owned(), expected));
+        let store =
+            self.ledger_store().map_err(|(message, expected)| self.refuse_store(message, expected))?;
+        let Some(store) = store else {
+            let expected = "records can be read here from a SQLite or PostgreSQL ledger only";
+            return Err(self.refuse_store("the records are in memory".to_owned(), expected));
         };
-        Ok(LedgerSource { path: self.folder.join(path), key: self.checkpoint_key() })
+        Ok(LedgerSource { store, key: self.checkpoint_key() })
     }
 
-    /// Returns the record with the id. Reads the ledger's file beside a gateway that may be writing to it.
+    /// Returns the record with the id. Reads the ledger beside a gateway that may be writing to it.
     ///
     /// # Errors
     /// The ledger cannot be read, or the configuration keeps its records nowhere.
@@ -136,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_store_is_named_as_in_the_configuration() {
-        assert_eq!(LedgerSource::of_store("sqlite:a/gw.db").unwrap().path().to_str(), Some("a/gw.db"));
+        assert_eq!(LedgerSource::of_store("sqlite:a/gw.db").unwrap().name(), "a/gw.db");
         for wrong in ["", "gw.db", "sqlite:", "none"] {
             assert!(LedgerSource::of_store(wrong).unwrap_err().contains("write `sqlite:PATH`"), "{wrong}");
         }

@@ -6,9 +6,9 @@
 mod entry;
 mod listed;
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::collections::BTreeSet;
 
-use gw_stores::{KeyBook, KeyRow, StoreError};
+use gw_stores::{KeyBook, KeyRow, LedgerStore, StoreError};
 use gw_types::{KeyName, TenantId, UtcTime};
 use toml::de::DeTable;
 
@@ -16,7 +16,7 @@ pub use self::{entry::KeyDraft, listed::ListedKey};
 use crate::{
     Checked, Config, Diagnostics, FixedEnvironment, NewKey,
     diagnostics::Diagnostic,
-    file::{KeyEntry, Store, TenantEntry, read_key},
+    file::{KeyEntry, TenantEntry, read_key},
     parts,
     reader::{Faults, Section},
     secret::Outside,
@@ -40,9 +40,8 @@ impl Config {
     /// # Errors
     /// The database cannot be read.
     pub(crate) fn with_stored_keys(self) -> Result<Self, Diagnostics> {
-        let Some(path) = self.key_book_path() else { return Ok(self) };
-        let read = || Ok((KeyBook::changes(&path)?, KeyBook::read(&path)?));
-        let (changes, rows) = read().map_err(|error: StoreError| {
+        let Some(store) = self.key_store() else { return Ok(self) };
+        let (changes, rows) = KeyBook::read(&store).map_err(|error| {
             let span = self.file.ledger.store.span;
             self.diagnose(vec![parts::fault(span, "ledger.keys", said(&error), "it must be readable")])
         })?;
@@ -64,14 +63,12 @@ impl Config {
 
     /// Returns how often the keys in the database have changed by now; `None`: they are not read, or cannot be.
     pub(crate) fn key_changes(&self) -> Option<i64> {
-        KeyBook::changes(&self.key_book_path()?).ok()
+        KeyBook::changes(self.key_store()?).ok()
     }
 
-    fn key_book_path(&self) -> Option<PathBuf> {
-        match &self.file.ledger.store.value {
-            Store::Sqlite(path) if self.file.ledger.keys => Some(self.folder.join(path)),
-            Store::Sqlite(_) | Store::None => None,
-        }
+    /// Returns where keys may be kept; `None`: nowhere. Roots that cannot be read are the ledger's own to name.
+    fn key_store(&self) -> Option<LedgerStore> {
+        if self.file.ledger.keys { self.ledger_store().ok().flatten() } else { None }
     }
 
     fn take_in(&mut self, row: &KeyRow) -> Result<(), String> {
@@ -122,10 +119,10 @@ impl StoredKeys {
     /// # Errors
     /// Why they cannot be opened, as `what is wrong; what to do`.
     pub fn open(config: Config) -> Result<Self, String> {
-        let path = config.key_book_path().ok_or(
-            "the configuration keeps no keys in its ledger; write `keys = true` and a SQLite store in `[ledger]`",
+        let store = config.key_store().ok_or(
+            "the configuration keeps no keys in its ledger; write `keys = true` and a store in `[ledger]`",
         )?;
-        let book = KeyBook::open(&path).map_err(|error| said(&error))?;
+        let book = KeyBook::open(store).map_err(|error| said(&error))?;
         Ok(Self { config, book })
     }
 

@@ -156,6 +156,9 @@ fn ready(app: &App) -> Answer {
     if app.lifecycle.phase() != Phase::Serving {
         return status(StatusCode::SERVICE_UNAVAILABLE, "draining");
     }
+    if app.ledger.is_failing() {
+        return status(StatusCode::SERVICE_UNAVAILABLE, "ledger_failing");
+    }
     if !app.ledger_has_place() {
         return status(StatusCode::SERVICE_UNAVAILABLE, "ledger_full");
     }

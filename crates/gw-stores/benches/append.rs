@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use divan::{Bencher, counter::ItemsCount};
-use gw_stores::{Durability, Expected, LedgerFile, MemoryLedger, SqliteConfig, SqliteLedger};
+use gw_stores::{Durability, Expected, LedgerFile, MemoryLedger, SqlConfig, SqlLedger};
 use gw_testkit::sample_record;
 use gw_types::{AccountingRecord, IdSource, Ledger, RequestId, SequentialIds};
 
@@ -20,9 +20,9 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime needs nothing").block_on(future)
 }
 
-fn sqlite(folder: &tempfile::TempDir, durability: Durability) -> Arc<SqliteLedger> {
-    let config = SqliteConfig { queue: 8_192, batch: BATCH, durability };
-    SqliteLedger::open(&folder.path().join("gw.db"), config).expect("an empty folder takes a ledger")
+fn sqlite(folder: &tempfile::TempDir, durability: Durability) -> Arc<SqlLedger> {
+    let config = SqlConfig { queue: 8_192, batch: BATCH, durability };
+    SqlLedger::open(&folder.path().join("gw.db"), config).expect("an empty folder takes a ledger")
 }
 
 /// Returns a record with an id of its own and with a place; waits for one if there is none.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use gw_types::SealHash;
 
-use crate::sqlite::Tip;
+use crate::ledger::Tip;
 
 /// Signs checkpoints with Ed25519 (RFC 8032). Clones share the key.
 #[derive(Clone)]
@@ -128,7 +128,7 @@ mod tests {
     use gw_types::SealHash;
 
     use super::{Checkpoint, CheckpointKey, CheckpointSigner, NotAKey};
-    use crate::sqlite::Tip;
+    use crate::ledger::Tip;
 
     /// The first test vector of RFC 8032, section 7.1.
     const SECRET: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";

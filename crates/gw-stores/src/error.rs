@@ -1,6 +1,6 @@
 //! Why a store cannot be opened.
 
-use std::path::PathBuf;
+use crate::sql::SqlError;
 
 /// Says why a ledger cannot be opened. Holds paths and numbers, nothing of a record.
 #[derive(Debug, thiserror::Error)]
@@ -16,61 +16,70 @@ pub enum StoreError {
         max: usize,
     },
     /// Another process writes to the ledger.
-    #[error("the ledger `{}` is in use by another process", path.display())]
+    #[error("the ledger `{ledger}` is in use by another process")]
     InUse {
-        /// The ledger's file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
     },
     /// The ledger was written by a newer version of gw.
-    #[error("the ledger `{}` has version {found}, and this gw knows versions up to {known}", path.display())]
+    #[error("the ledger `{ledger}` has version {found}, and this gw knows versions up to {known}")]
     Newer {
-        /// The ledger's file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
         /// The version of the file.
         found: i64,
         /// The newest version that this program can read.
         known: i64,
     },
     /// The ledger was written by an older version of gw; opening it for writing brings it up to date.
-    #[error("the ledger `{}` has version {found}, and only version {known} can be read; start gw with it once", path.display())]
+    #[error(
+        "the ledger `{ledger}` has version {found}, and only version {known} can be read; start gw with it once"
+    )]
     Older {
-        /// The ledger's file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
         /// The version of the file.
         found: i64,
         /// The version that this program reads.
         known: i64,
     },
     /// The file is a database of something else.
-    #[error("the file `{}` is a database, but not a ledger of gw", path.display())]
+    #[error("`{ledger}` is a database, but not a ledger of gw")]
     NotALedger {
-        /// The file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
     },
     /// A table was made by other statements than this version of gw would make it with.
-    #[error("the tables of the ledger `{}` were not made by migration {number} of this gw", path.display())]
+    #[error("the tables of the ledger `{ledger}` were not made by migration {number} of this gw")]
     Migration {
-        /// The ledger's file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
         /// The migration that differs.
         number: i64,
     },
     /// The ledger holds a row that is no record.
-    #[error("the ledger `{}` holds a row that gw has not written{}", path.display(), row(*seq))]
+    #[error("the ledger `{ledger}` holds a row that gw has not written{}", row(*seq))]
     Unreadable {
-        /// The ledger's file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
         /// The record's number, where it is one.
         seq: Option<u64>,
     },
     /// The file, or the lock file beside it, cannot be opened or made.
-    #[error("cannot open the ledger `{}`", path.display())]
+    #[error("cannot open the ledger `{ledger}`")]
     Open {
-        /// The ledger's file.
-        path: PathBuf,
+        /// The ledger: its file, or the address of its database.
+        ledger: String,
         /// What the system or the database said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+impl StoreError {
+    /// Says that a ledger cannot be opened or used, and why.
+    pub(crate) fn opening(ledger: impl Into<String>, error: impl Into<SqlError>) -> Self {
+        Self::Open { ledger: ledger.into(), source: Box::new(error.into()) }
+    }
 }
 
 fn row(seq: Option<u64>) -> String {

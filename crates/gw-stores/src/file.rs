@@ -1,14 +1,11 @@
-//! A ledger's file as an auditor sees it: read only, while a gateway writes to it or while none does.
+//! A ledger as an auditor sees it: read only, while gateways write to it or while none does.
 
 mod export;
 mod receipt;
 mod report;
 mod verify;
 
-use std::path::{Path, PathBuf};
-
 use gw_types::{GatewayError, RequestId, StoredRecord, UtcTime};
-use rusqlite::Connection;
 
 pub use self::{
     export::{ExportError, ExportFormat},
@@ -17,75 +14,120 @@ pub use self::{
     verify::{ChainFault, Expected, Verified},
 };
 use crate::{
-    CheckpointKey, Retained, StoreError,
-    sqlite::{self, VERSION, check_migrations, open_to_read, opening, version},
+    CheckpointKey, LedgerStore, Retained, StoreError,
+    ledger::{self, Unreadable},
+    sql::{Db, SqlError},
 };
 
-/// Reads a ledger's file: verifies, exports and reports.
+/// Reads a ledger: verifies, exports and reports.
 ///
-/// Records that a process that died has left in the journal are not seen; the next gateway that opens the file stores
-/// them.
+/// A SQLite ledger is one chain, node 0. A PostgreSQL ledger has a chain for each of its nodes, from 1 on: as many as
+/// there ever were gateways at the same time.
+///
+/// Records that a process that died has left in a journal are not seen; the next gateway that opens the file stores them.
 #[derive(Debug)]
 pub struct LedgerFile {
-    connection: Connection,
-    path: PathBuf,
+    db: Db,
+    name: String,
+}
+
+/// What was deleted by age from the chains of a ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RetainedNodes {
+    /// The nodes of which something was deleted, or would be.
+    pub nodes: Vec<(i64, Retained)>,
+    /// The nodes that were left alone because a gateway holds them.
+    pub in_use: Vec<i64>,
 }
 
 impl LedgerFile {
-    /// Opens a file that is there.
+    /// Opens a ledger that is there.
     ///
     /// # Errors
     /// [`StoreError`]: not openable, not a ledger, or of another version than this gw writes.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let connection = open_to_read(path)?;
-        let found = version(path, &connection)?;
-        if found != VERSION {
-            return Err(StoreError::Older { path: path.to_owned(), found, known: VERSION });
-        }
-        check_migrations(path, &connection)?;
-        Ok(Self { connection, path: path.to_owned() })
+    pub fn open(store: impl Into<LedgerStore>) -> Result<Self, StoreError> {
+        let store = store.into();
+        Ok(Self { db: store.open_to_audit()?, name: store.name() })
     }
 
-    /// Deletes the records that started before an instant, from a ledger that no process has open; see
-    /// [`crate::SqliteLedger::retain`]. Signs the new end where there is a key. Returns `None` where there was nothing to
-    /// delete.
+    /// Returns the numbers of the chains, in order.
     ///
     /// # Errors
-    /// [`StoreError`]: in use, not openable or not writable.
+    /// [`StoreError::Open`] if the ledger cannot be read.
+    pub fn nodes(&self) -> Result<Vec<i64>, StoreError> {
+        self.db.nodes().map_err(|error| self.failed(error))
+    }
+
+    /// Deletes the records that started before an instant, from every chain that no process has open; see
+    /// [`crate::SqlLedger::retain`]. Signs the new ends where there is a key.
+    ///
+    /// # Errors
+    /// [`StoreError`]: a file that is in use, not openable or not writable.
     pub fn retain(
-        path: &Path,
+        store: impl Into<LedgerStore>,
         before: UtcTime,
-        key: Option<CheckpointKey>,
-    ) -> Result<Option<Retained>, StoreError> {
-        sqlite::retain(path, before, key)
+        key: Option<&CheckpointKey>,
+    ) -> Result<RetainedNodes, StoreError> {
+        let store = store.into();
+        let is_one = matches!(store, LedgerStore::Sqlite(_));
+        let nodes = if is_one { vec![0] } else { Self::open(&store)?.nodes()? };
+        let mut retained = RetainedNodes::default();
+        for node in nodes {
+            let writable = match store.open_node_to_write(node) {
+                Err(StoreError::InUse { .. }) if !is_one => {
+                    retained.in_use.push(node);
+                    continue;
+                }
+                other => other?,
+            };
+            let deleted = ledger::retain(&store.name(), writable, before, key.cloned())?;
+            retained.nodes.extend(deleted.map(|deleted| (node, deleted)));
+        }
+        Ok(retained)
     }
 
     /// Returns what [`Self::retain`] would delete, and deletes nothing.
     ///
     /// # Errors
-    /// [`StoreError::Open`] if the file cannot be read.
-    pub fn retainable(&self, before: UtcTime) -> Result<Option<Retained>, StoreError> {
-        sqlite::retainable(&self.connection, before).map_err(|error| self.failed(error))
+    /// [`StoreError::Open`] if the ledger cannot be read.
+    pub fn retainable(&self, before: UtcTime) -> Result<RetainedNodes, StoreError> {
+        let mut retained = RetainedNodes::default();
+        for node in self.nodes()? {
+            let old = self.db.at_node(node, |db| ledger::retainable(db, before));
+            let old = old.map_err(|error: SqlError| self.failed(error))?;
+            retained.nodes.extend(old.map(|old| (node, old)));
+        }
+        Ok(retained)
     }
 
-    /// Returns the proof that a record stands in the chain, up to the next signed checkpoint. `None`: there is no such
+    /// Returns the proof that a record stands in a chain, up to the next signed checkpoint. `None`: there is no such
     /// record, or no signed checkpoint after it yet.
     ///
     /// # Errors
-    /// [`StoreError::Open`] if the file cannot be read.
+    /// [`StoreError::Open`] if the ledger cannot be read.
     pub fn receipt(&self, id: &RequestId) -> Result<Option<RecordReceipt>, StoreError> {
-        RecordReceipt::find(&self.connection, id).map_err(|error| self.failed(error))
+        let found = ledger::anywhere(&self.db, |_, db| Ok(RecordReceipt::find(db, id)?));
+        found.map_err(|error| self.unreadable(error))
     }
 
     /// Returns the record with the id.
     ///
     /// # Errors
-    /// `Overloaded` if the file cannot be read now, `Internal` if the row cannot.
+    /// `Overloaded` if the ledger cannot be read now, `Internal` if the row cannot.
     pub fn record(&self, id: &RequestId) -> Result<Option<StoredRecord>, GatewayError> {
-        Ok(sqlite::record(&self.connection, id)?)
+        Ok(ledger::anywhere(&self.db, |_, db| ledger::record(db, id))?)
     }
 
-    fn failed(&self, error: rusqlite::Error) -> StoreError {
-        opening(&self.path, error)
+    fn failed(&self, error: SqlError) -> StoreError {
+        StoreError::opening(&*self.name, error)
+    }
+
+    fn unreadable(&self, error: Unreadable) -> StoreError {
+        match error {
+            Unreadable::Now => {
+                StoreError::Open { ledger: self.name.clone(), source: "the ledger cannot be read now".into() }
+            }
+            Unreadable::Row => StoreError::Unreadable { ledger: self.name.clone(), seq: None },
+        }
     }
 }

@@ -2,14 +2,12 @@
 //!
 //! A book holds what would stand in the configuration: names, scopes and hashes. It holds no key.
 
-use std::path::Path;
-
 use gw_types::{KeyName, TenantId, UtcTime};
-use rusqlite::{Connection, params};
 
 use crate::{
-    StoreError,
-    sqlite::{FileLock, canonical, open_to_change, open_to_read, opening},
+    LedgerStore, StoreError,
+    sql::{Db, Row, SqlError, Value},
+    sqlite::FileLock,
 };
 
 /// Keys that one book holds at most: all of them are in memory.
@@ -30,14 +28,13 @@ pub struct KeyRow {
     pub revoked: Option<UtcTime>,
 }
 
-/// The keys in a ledger's file.
+/// The keys in a ledger's database.
 ///
-/// May be changed while a gateway has the file open: a change is one short transaction, for which the gateway's writer
-/// waits.
+/// May be changed while a gateway has it open: a change is one short transaction, for which the gateway's writer waits.
 #[derive(Debug)]
 pub struct KeyBook {
-    connection: Connection,
-    path: std::path::PathBuf,
+    db: Db,
+    name: String,
     /// Held where no gateway has the file open, so that none opens it half-way.
     _lock: Option<FileLock>,
 }
@@ -47,35 +44,32 @@ impl KeyBook {
     ///
     /// # Errors
     /// [`StoreError`]: not openable, not a ledger, of a newer version, or of an older one while a gateway has it open.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let path = canonical(path)?;
-        let lock = match FileLock::take(&path) {
-            Ok(lock) => Some(lock),
-            Err(StoreError::InUse { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let connection = open_to_change(&path, lock.is_some())?;
-        Ok(Self { connection, path, _lock: lock })
+    pub fn open(store: impl Into<LedgerStore>) -> Result<Self, StoreError> {
+        let store = store.into();
+        let (db, lock) = store.open_to_change()?;
+        Ok(Self { db, name: store.name(), _lock: lock })
     }
 
-    /// Returns every key that was not revoked, sorted by tenant and name.
+    /// Returns every key that was not revoked, sorted by tenant and name, and a number that every change raises.
     ///
     /// # Errors
-    /// [`StoreError`]: the file cannot be read, or holds a row that is no key.
-    pub fn read(path: &Path) -> Result<Vec<KeyRow>, StoreError> {
-        let connection = open_to_read(path)?;
-        let rows = all(path, &connection)?;
-        Ok(rows.into_iter().filter(|row| row.revoked.is_none()).collect())
+    /// [`StoreError`]: the database cannot be read, or holds a row that is no key.
+    pub fn read(store: impl Into<LedgerStore>) -> Result<(i64, Vec<KeyRow>), StoreError> {
+        let store = store.into();
+        let (db, name) = (store.open_to_read()?, store.name());
+        // The number first: what changes between the two is seen the next time.
+        let changes = changes(&name, &db)?;
+        let rows = all(&name, &db)?;
+        Ok((changes, rows.into_iter().filter(|row| row.revoked.is_none()).collect()))
     }
 
     /// Returns a number that every change raises.
     ///
     /// # Errors
-    /// [`StoreError::Open`] if the file cannot be read.
-    pub fn changes(path: &Path) -> Result<i64, StoreError> {
-        let connection = open_to_read(path)?;
-        let changes = connection.query_row("SELECT changes FROM key_changes", [], |row| row.get(0));
-        changes.map_err(|error| opening(path, error))
+    /// [`StoreError::Open`] if the database cannot be read.
+    pub fn changes(store: impl Into<LedgerStore>) -> Result<i64, StoreError> {
+        let store = store.into();
+        changes(&store.name(), &store.open_to_read()?)
     }
 
     /// Returns every key, the revoked ones too, sorted by tenant and name.
@@ -83,7 +77,7 @@ impl KeyBook {
     /// # Errors
     /// As [`Self::read`].
     pub fn rows(&self) -> Result<Vec<KeyRow>, StoreError> {
-        all(&self.path, &self.connection)
+        all(&self.name, &self.db)
     }
 
     /// Adds a key; returns whether there was room for its name. A revoked key keeps its name: what it did stands in the
@@ -92,16 +86,17 @@ impl KeyBook {
     /// # Errors
     /// [`StoreError::Open`] if the file cannot be written.
     pub fn add(&mut self, row: &KeyRow) -> Result<bool, StoreError> {
-        self.change(|connection| {
-            let count: i64 = connection.query_row("SELECT count(*) FROM keys", [], |row| row.get(0))?;
+        self.change(|db| {
+            let count = db.one("SELECT count(*) FROM keys", &[], |row| row.count(0))?;
             if usize::try_from(count).unwrap_or(usize::MAX) >= KEYS_MAX {
                 return Ok(false);
             }
-            let insert = "INSERT OR IGNORE INTO keys (tenant, name, entry, created) VALUES (?1, ?2, ?3, ?4)";
+            let insert = "INSERT INTO keys (tenant, name, entry, created) VALUES (?1, ?2, ?3, ?4)
+                ON CONFLICT (tenant, name) DO NOTHING";
             let KeyRow { tenant, name, entry, created, .. } = row;
-            let inserted = connection
-                .execute(insert, params![tenant.as_str(), name.as_str(), entry, created.micros()])?;
-            Ok(inserted == 1)
+            let (tenant, name) = (Value::Text(tenant.as_str()), Value::Text(name.as_str()));
+            let values = [tenant, name, Value::Text(entry), Value::Int(created.micros())];
+            Ok(db.execute(insert, &values)? == 1)
         })
     }
 
@@ -110,11 +105,10 @@ impl KeyBook {
     /// # Errors
     /// [`StoreError::Open`] if the file cannot be written.
     pub fn replace(&mut self, row: &KeyRow, entry: &str) -> Result<bool, StoreError> {
-        self.change(|connection| {
+        self.change(|db| {
             let update = "UPDATE keys SET entry = ?4 WHERE tenant = ?1 AND name = ?2 AND entry = ?3 AND revoked IS NULL";
-            let changed = connection
-                .execute(update, params![row.tenant.as_str(), row.name.as_str(), row.entry, entry])?;
-            Ok(changed == 1)
+            let values = [row.tenant.as_str(), row.name.as_str(), &row.entry, entry].map(Value::Text);
+            Ok(db.execute(update, &values)? == 1)
         })
     }
 
@@ -123,48 +117,56 @@ impl KeyBook {
     /// # Errors
     /// [`StoreError::Open`] if the file cannot be written.
     pub fn revoke(&mut self, tenant: &TenantId, name: &KeyName, at: UtcTime) -> Result<bool, StoreError> {
-        self.change(|connection| {
+        self.change(|db| {
             let update = "UPDATE keys SET revoked = ?3 WHERE tenant = ?1 AND name = ?2 AND revoked IS NULL";
-            Ok(connection.execute(update, params![tenant.as_str(), name.as_str(), at.micros()])? == 1)
+            let (tenant, name) = (Value::Text(tenant.as_str()), Value::Text(name.as_str()));
+            Ok(db.execute(update, &[tenant, name, Value::Int(at.micros())])? == 1)
         })
     }
 
-    fn change(
-        &mut self,
-        change: impl FnOnce(&Connection) -> rusqlite::Result<bool>,
-    ) -> Result<bool, StoreError> {
-        let failed = |error| opening(&self.path, error);
-        let behavior = rusqlite::TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior).map_err(failed)?;
+    fn change(&mut self, change: impl FnOnce(&Db) -> Result<bool, SqlError>) -> Result<bool, StoreError> {
+        let failed = |error| StoreError::opening(&*self.name, error);
+        let transaction = self.db.immediate().map_err(failed)?;
         let changed = change(&transaction).map_err(failed)?;
         if changed {
-            transaction.execute("UPDATE key_changes SET changes = changes + 1", []).map_err(failed)?;
+            let count = "UPDATE key_changes SET changes = changes + 1";
+            transaction.execute(count, &[]).map_err(failed)?;
         }
         transaction.commit().map_err(failed)?;
         Ok(changed)
     }
 }
 
-fn all(path: &Path, connection: &Connection) -> Result<Vec<KeyRow>, StoreError> {
-    let failed = |error| opening(path, error);
+fn changes(ledger: &str, db: &Db) -> Result<i64, StoreError> {
+    let changes = db.one("SELECT changes FROM key_changes", &[], |row| row.int(0));
+    changes.map_err(|error| StoreError::opening(ledger, error))
+}
+
+fn all(ledger: &str, db: &Db) -> Result<Vec<KeyRow>, StoreError> {
     let sql = "SELECT tenant, name, entry, created, revoked FROM keys ORDER BY tenant, name";
-    let mut statement = connection.prepare(sql).map_err(failed)?;
-    let mut rows = statement.query([]).map_err(failed)?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let text = |at| row.get::<_, String>(at).map_err(failed);
-        let unreadable = || StoreError::Unreadable { path: path.to_owned(), seq: None };
-        let instant = |micros: i64| UtcTime::from_micros(micros);
-        let revoked: Option<i64> = row.get(4).map_err(failed)?;
-        found.push(KeyRow {
-            tenant: TenantId::new(&text(0)?).map_err(|_| unreadable())?,
-            name: KeyName::new(&text(1)?).map_err(|_| unreadable())?,
-            entry: text(2)?,
-            created: instant(row.get(3).map_err(failed)?),
-            revoked: revoked.map(instant),
-        });
-    }
-    Ok(found)
+    let (mut found, mut is_read) = (Vec::new(), true);
+    db.each(sql, &[], |row| {
+        let key = key_row(row)?;
+        is_read = key.is_some();
+        found.extend(key);
+        Ok::<_, SqlError>(is_read)
+    })
+    .map_err(|error| StoreError::opening(ledger, error))?;
+    if is_read { Ok(found) } else { Err(StoreError::Unreadable { ledger: ledger.to_owned(), seq: None }) }
+}
+
+/// Reads a key; `None` if the row is none.
+fn key_row(row: &Row<'_>) -> Result<Option<KeyRow>, SqlError> {
+    let (Ok(tenant), Ok(name)) = (TenantId::new(row.text(0)?), KeyName::new(row.text(1)?)) else {
+        return Ok(None);
+    };
+    Ok(Some(KeyRow {
+        tenant,
+        name,
+        entry: row.text(2)?.to_owned(),
+        created: UtcTime::from_micros(row.int(3)?),
+        revoked: row.optional_int(4)?.map(UtcTime::from_micros),
+    }))
 }
 
 #[cfg(test)]
@@ -172,7 +174,7 @@ mod tests {
     use gw_types::{KeyName, TenantId, UtcTime};
 
     use super::{KeyBook, KeyRow};
-    use crate::{SqliteConfig, SqliteLedger};
+    use crate::{SqlConfig, SqlLedger};
 
     fn row(name: &str, entry: &str) -> KeyRow {
         KeyRow {
@@ -190,7 +192,7 @@ mod tests {
         let path = folder.path().join("gw.db");
         // Made without a gateway, then used beside one.
         assert!(KeyBook::open(&path).unwrap().add(&row("one", "{}")).unwrap());
-        let ledger = SqliteLedger::open(&path, SqliteConfig::default()).unwrap();
+        let ledger = SqlLedger::open(&path, SqlConfig::default()).unwrap();
         let before = KeyBook::changes(&path).unwrap();
         let mut book = KeyBook::open(&path).unwrap();
         assert!(book.add(&row("two", "{}")).unwrap());
@@ -199,7 +201,7 @@ mod tests {
         assert!(!book.replace(&row("two", "{}"), "{ x = 2 }").unwrap(), "it is another one meanwhile");
         assert!(book.revoke(&row("one", "").tenant, &row("one", "").name, UtcTime::from_micros(9)).unwrap());
         assert!(!book.revoke(&row("one", "").tenant, &row("one", "").name, UtcTime::from_micros(9)).unwrap());
-        assert_eq!(KeyBook::read(&path).unwrap(), [row("two", "{ x = 1 }")]);
+        assert_eq!(KeyBook::read(&path).unwrap().1, [row("two", "{ x = 1 }")]);
         assert_eq!(book.rows().unwrap()[0].revoked, Some(UtcTime::from_micros(9)));
         assert_eq!(KeyBook::changes(&path).unwrap(), before + 3);
         drop(ledger);

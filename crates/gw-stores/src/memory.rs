@@ -9,7 +9,7 @@ use gw_types::{
 };
 use parking_lot::Mutex;
 
-use crate::{places::Places, sqlite::PAGE_RECORDS_MAX, sums::SpendSums};
+use crate::{ledger::PAGE_RECORDS_MAX, places::Places, sums::SpendSums};
 
 /// Requests in flight at once, unless [`MemoryLedger::with_places`] says otherwise.
 const PLACES: usize = 65_536;

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod postgres;
 mod provider;
 mod recording;
 mod redis;
@@ -28,6 +29,7 @@ mod script;
 
 pub use self::{
     adapter::{AdapterCall, AdapterStep, CallEnd, ScriptAdapter, TimedItem},
+    postgres::{HeldSession, PostgresServer},
     provider::{CallOutcome, FakeProvider, SeenCall},
     recording::Recording,
     redis::RedisServer,

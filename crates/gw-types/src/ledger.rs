@@ -88,6 +88,12 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Returns whether the store cannot be written now. What is on its way to it is kept and tried again, and nobody new is
+    /// let in.
+    fn is_failing(&self) -> bool {
+        false
+    }
+
     /// Waits until every appended record is stored.
     async fn flush(&self);
 }

@@ -3,7 +3,7 @@
 use std::{path::Path, process::Output};
 
 use gw_config::NewCheckpointKey;
-use gw_stores::{CheckpointKey, SqliteConfig, SqliteLedger};
+use gw_stores::{CheckpointKey, SqlConfig, SqlLedger};
 use gw_testkit::{FakeProvider, FaultScript, sample_record};
 use gw_types::{Ledger, LedgerPlace, UtcTime};
 use rusqlite::Connection;
@@ -19,8 +19,8 @@ const SIGNER: &str = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f7
 fn ledger() -> TempDir {
     let folder = TempDir::new().unwrap();
     let key = CheckpointKey::from_secret(SECRET).unwrap();
-    let config = SqliteConfig::default();
-    let ledger = SqliteLedger::open_signed(&folder.path().join("gw.db"), config, key).unwrap();
+    let config = SqlConfig::default();
+    let ledger = SqlLedger::open_signed(&folder.path().join("gw.db"), config, key).unwrap();
     for number in 1..=100 {
         LedgerPlace::take(ledger.clone() as std::sync::Arc<dyn Ledger>)
             .unwrap()
@@ -237,7 +237,7 @@ fn a_report_adds_up() {
 fn retention_shows_first_and_keeps_the_chain_verifiable() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("gw.db");
-    let ledger = SqliteLedger::open(&path, SqliteConfig::default()).unwrap();
+    let ledger = SqlLedger::open(&path, SqlConfig::default()).unwrap();
     for number in 1..=10 {
         let mut record = sample_record(number);
         if number <= 4 {

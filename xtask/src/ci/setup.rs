@@ -8,13 +8,14 @@ use std::{path::Path, process::Command};
 use crate::{Failure, host};
 
 /// What a step needs, and the Debian package that brings it.
-const NEEDS: [(Need, &str); 7] = [
+const NEEDS: [(Need, &str); 8] = [
     (Need::Program("cc"), "gcc"),
     (Need::Program("c++"), "g++"),
     (Need::Program("make"), "make"),
     (Need::Program("git"), "git"),
     (Need::Program("python3"), "python3"),
     (Need::Program("redis-server"), "redis-server"),
+    (Need::Program("pg_ctlcluster"), "postgresql"),
     (Need::File("/etc/ssl/certs/ca-certificates.crt"), "ca-certificates"),
 ];
 

@@ -16,7 +16,7 @@ use crate::InvalidProvider;
 ///
 /// # Errors
 /// [`InvalidProvider::CaFile`] if the PEM text holds no certificate or one that cannot be read.
-pub(super) fn client_config(extra_pem: Option<&[u8]>) -> Result<ClientConfig, InvalidProvider> {
+pub(crate) fn client_config(extra_pem: Option<&[u8]>) -> Result<ClientConfig, InvalidProvider> {
     let mut roots = RootCertStore::clone(base_roots());
     if let Some(pem) = extra_pem {
         add_pem(&mut roots, pem)?;

@@ -31,7 +31,7 @@ pub(crate) struct LedgerOptions {
     /// The configuration whose ledger it is; without it `gw.toml` of the current folder.
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub(crate) config: Option<PathBuf>,
-    /// The ledger itself, as `[ledger]` names it: `sqlite:PATH`.
+    /// The ledger itself, as `[ledger]` names it: `sqlite:PATH` or `postgres://...`.
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
 }
@@ -49,6 +49,9 @@ pub(crate) struct VerifyOptions {
     /// A record that was in the chain and its hash, as an export or an earlier check has shown them.
     #[arg(long, value_name = "SEQ:HASH", value_parser = known, conflicts_with = "receipt")]
     pub(crate) known: Option<(u64, SealHash)>,
+    /// Only the chain of this node; without it all of them. A SQLite ledger is node 0.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "receipt")]
+    pub(crate) node: Option<i64>,
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,

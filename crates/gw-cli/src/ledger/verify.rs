@@ -25,36 +25,55 @@ fn check_ledger(options: &VerifyOptions) -> Result<(), String> {
     let source = ledger::source(&options.ledger)?;
     let expected = Expected { signer: options.signer.or(source.signer()), known: options.known };
     let file = ledger::open(&source)?;
-    let found = file.verify(&expected).map_err(|error| ledger::failed(&error))?;
-    let name = source.path().display();
-    if options.format == Format::Json {
-        output::line(as_json(&found))?;
-        // What is wrong stands in the result.
-        return if found.is_whole() { Ok(()) } else { Err(String::new()) };
+    let nodes = match options.node {
+        Some(node) => vec![node],
+        None => file.nodes().map_err(|error| ledger::failed(&error))?,
+    };
+    if nodes.len() > 1 && options.known.is_some() {
+        return Err("error: the ledger has several chains; write `--node NUMBER` beside `--known`".to_owned());
     }
-    let Verified { records, last: (seq, hash), checkpoints, fault } = &found;
-    match fault {
-        None => output::line(format_args!(
-            "{name}: whole; {records} records, {checkpoints} signed checkpoints, last entry {seq}:{hash}"
-        )),
-        Some(fault) => {
-            Err(format!("error: {name}: {fault}; {records} records before that are as they were sealed"))
-        }
+    let mut wrong = Vec::new();
+    for node in nodes {
+        let found = file.verify_node(node, &expected).map_err(|error| ledger::failed(&error))?;
+        wrong.extend(show(options.format, &source.name(), node, &found)?);
     }
+    // What is wrong stands in the result where that is for a program.
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-fn as_json(found: &Verified) -> serde_json::Value {
+/// Prints what was found; returns what is wrong.
+fn show(format: Format, ledger: &str, node: i64, found: &Verified) -> Result<Option<String>, String> {
+    if format == Format::Json {
+        output::line(as_json(node, found))?;
+        return Ok((!found.is_whole()).then(String::new));
+    }
+    let name = if node == 0 { ledger.to_owned() } else { format!("{ledger}, node {node}") };
+    let Verified { records, last: (seq, hash), checkpoints, fault } = found;
+    let Some(fault) = fault else {
+        output::line(format_args!(
+            "{name}: whole; {records} records, {checkpoints} signed checkpoints, last entry {seq}:{hash}"
+        ))?;
+        return Ok(None);
+    };
+    Ok(Some(format!("error: {name}: {fault}; {records} records before that are as they were sealed")))
+}
+
+fn as_json(node: i64, found: &Verified) -> serde_json::Value {
     let Verified { records, last: (seq, hash), checkpoints, fault } = found;
     let fault = fault.as_ref().map(
         |fault: &ChainFault| json!({"kind": fault.kind(), "seq": fault.seq(), "message": fault.to_string()}),
     );
-    json!({
+    let mut shown = json!({
         "whole": found.is_whole(),
         "records": records,
         "checkpoints": checkpoints,
         "last": {"seq": seq, "hash": hash.to_string()},
         "fault": fault,
-    })
+    });
+    if node > 0 {
+        shown["node"] = node.into();
+    }
+    shown
 }
 
 fn check_receipt(path: &Path, options: &VerifyOptions) -> Result<(), String> {

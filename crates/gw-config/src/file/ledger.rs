@@ -3,6 +3,7 @@
 use gw_stores::CheckpointKey;
 use serde::Serialize;
 
+use super::provider::{CaFile, ca_file as read_ca_file};
 use crate::{
     reader::{Node, quotable},
     secret::{FoundSecret, Outside},
@@ -20,6 +21,9 @@ pub(crate) struct LedgerEntry {
     /// Signs checkpoints of the chain; absent: nobody does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint_key: Option<Located<FoundSecret>>,
+    /// Roots that the certificate of a PostgreSQL server may come from, beside the system's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ca_file: Option<Located<CaFile>>,
 }
 
 /// What a record survives once its answer is out.
@@ -36,13 +40,36 @@ pub(crate) enum Durability {
 }
 
 /// Where the records go.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Store {
     /// Into a SQLite file; a relative path starts from the configuration's folder.
     Sqlite(String),
+    /// Into a PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresEntry),
     /// Nowhere: the last ones are kept in memory.
     None,
+}
+
+/// A database, by its address or by where that is found. Shows no password.
+#[cfg(feature = "postgres")]
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PostgresEntry {
+    pub(crate) address: Address,
+    #[serde(skip)]
+    pub(crate) url: gw_stores::PostgresUrl,
+}
+
+/// How the file names a database.
+#[cfg(feature = "postgres")]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Address {
+    /// As it is: there is no password in it.
+    Plain(String),
+    /// By the place of its secret.
+    At(crate::secret::SecretPlace),
 }
 
 /// The store where the file names none.
@@ -53,23 +80,40 @@ pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> LedgerEntry 
     let default = |span| Located::new(Store::Sqlite(STORE.to_owned()), span);
     let Some(mut section) = node.and_then(|node| node.section()) else {
         let store = default(Span::default());
-        return LedgerEntry { store, durability: Durability::default(), keys: false, checkpoint_key: None };
+        return LedgerEntry {
+            store,
+            durability: Durability::default(),
+            keys: false,
+            checkpoint_key: None,
+            ca_file: None,
+        };
     };
-    let store =
-        section.optional("store").and_then(|node| store(&node)).unwrap_or_else(|| default(section.at()));
+    let store = section
+        .optional("store")
+        .and_then(|node| store(&node, outside))
+        .unwrap_or_else(|| default(section.at()));
     const WORDS: [(&str, Durability); 3] =
         [("process", Durability::Process), ("power", Durability::Power), ("none", Durability::None)];
     let durability = section.optional("durability").and_then(|node| node.choice("durability", &WORDS));
     let checkpoint_key =
         section.optional("checkpoint_key").and_then(|node| checkpoint_key(&node, &store.value, outside));
     let keys = section.optional("keys").and_then(|node| keys(&node, &store.value)).unwrap_or(false);
+    let ca_file = section.optional("ca_file").and_then(|node| ca_file(&node, &store.value, outside));
     section.finish();
-    LedgerEntry { store, durability: durability.unwrap_or_default(), keys, checkpoint_key }
+    LedgerEntry { store, durability: durability.unwrap_or_default(), keys, checkpoint_key, ca_file }
+}
+
+fn ca_file(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Option<Located<CaFile>> {
+    if matches!(store, Store::Sqlite(_) | Store::None) {
+        node.fault(format!("`{}` has no meaning without a PostgreSQL server", node.path()), "leave it out");
+        return None;
+    }
+    read_ca_file(node, outside)
 }
 
 fn keys(node: &Node<'_>, store: &Store) -> Option<bool> {
     let keys = node.flag()?;
-    if keys && *store == Store::None {
+    if keys && matches!(store, Store::None) {
         let message = format!("`{}`: keys cannot be kept where the records are kept in memory", node.path());
         node.fault(message, "leave it out, or write `store = \"sqlite:PATH\"`");
         return None;
@@ -79,7 +123,7 @@ fn keys(node: &Node<'_>, store: &Store) -> Option<bool> {
 
 fn checkpoint_key(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Option<Located<FoundSecret>> {
     let found = outside.secret(node)?;
-    if *store == Store::None {
+    if matches!(store, Store::None) {
         let message = format!("`{}` has nothing to sign: the records are kept in memory", node.path());
         node.fault(message, "leave it out, or write `store = \"sqlite:PATH\"`");
         return None;
@@ -92,24 +136,57 @@ fn checkpoint_key(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Optio
     Some(found)
 }
 
-fn store(node: &Node<'_>) -> Option<Located<Store>> {
-    const REMEDY: &str = "write `\"sqlite:PATH\"` or `\"none\"`";
+fn store(node: &Node<'_>, outside: Outside<'_>) -> Option<Located<Store>> {
+    const REMEDY: &str = "write `\"sqlite:PATH\"`, `\"postgres://USER@HOST/DATABASE\"` or `\"none\"`";
     if node.raw_text().is_none() && node.is_table() {
-        node.fault(format!("`{}`: PostgreSQL is not available in this version", node.path()), REMEDY);
-        return None;
+        return postgres(node, outside);
     }
     let text = node.text()?;
     let store = match text.split_once(':') {
         None if text == "none" => Store::None,
         Some(("sqlite", path)) if !path.is_empty() => Store::Sqlite(path.to_owned()),
-        Some(("postgres" | "postgresql", _)) => {
-            node.fault(format!("`{}`: PostgreSQL is not available in this version", node.path()), REMEDY);
-            return None;
-        }
+        Some(("postgres" | "postgresql", _)) => return postgres(node, outside),
         Some(_) | None => {
             node.fault(format!("unknown store `{}` in `{}`", quotable(text), node.path()), REMEDY);
             return None;
         }
     };
     Some(Located::new(store, node.span()))
+}
+
+/// Reads the address of a database: as it is where it holds no password, else the place where it is found.
+#[cfg(feature = "postgres")]
+fn postgres(node: &Node<'_>, outside: Outside<'_>) -> Option<Located<Store>> {
+    const REMEDY: &str = "write it as `postgres://USER:PASSWORD@HOST:PORT/DATABASE`";
+    let (text, found) = match node.raw_text() {
+        Some(text) => (text.to_owned(), None),
+        None => {
+            let found = outside.secret(node)?.value;
+            (found.value.expose().to_owned(), Some(found.place))
+        }
+    };
+    let Ok(url) = text.parse::<gw_stores::PostgresUrl>() else {
+        node.fault(
+            format!("what `{}` names is not the address of a PostgreSQL database", node.path()),
+            REMEDY,
+        );
+        return None;
+    };
+    if found.is_none() && url.has_password() {
+        let message = format!("`{}` must not hold the password itself", node.path());
+        node.fault(
+            message,
+            "put the whole address elsewhere and write `{ env = \"NAME\" }` or `{ file = \"PATH\" }`",
+        );
+        return None;
+    }
+    let address = found.map_or_else(|| Address::Plain(url.to_string()), Address::At);
+    Some(Located::new(Store::Postgres(PostgresEntry { address, url }), node.span()))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(node: &Node<'_>, _: Outside<'_>) -> Option<Located<Store>> {
+    const REMEDY: &str = "write `\"sqlite:PATH\"` or `\"none\"`";
+    node.fault(format!("`{}`: PostgreSQL is not available in this version", node.path()), REMEDY);
+    None
 }

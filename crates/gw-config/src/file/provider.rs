@@ -346,7 +346,7 @@ fn header_value(node: &Node<'_>, name: &str, outside: Outside<'_>) -> Option<Hea
     Some(HeaderValue::Text(text.to_owned()))
 }
 
-fn ca_file(node: &Node<'_>, outside: Outside<'_>) -> Option<Located<CaFile>> {
+pub(super) fn ca_file(node: &Node<'_>, outside: Outside<'_>) -> Option<Located<CaFile>> {
     let text = node.text()?;
     match outside.file(text) {
         Ok(pem) => Some(Located::new(CaFile { path: text.into(), pem }, node.span())),

@@ -75,6 +75,10 @@ impl Ledger for MetricsLedger {
         self.inner.queue()
     }
 
+    fn is_failing(&self) -> bool {
+        self.inner.is_failing()
+    }
+
     async fn flush(&self) {
         self.inner.flush().await;
     }

@@ -22,6 +22,7 @@ pub(super) struct Gauges {
     in_flight: Gauge,
     draining: Gauge,
     ledger_has_place: Gauge,
+    ledger_failing: Gauge,
     ledger_used: Gauge,
     ledger_places: Gauge,
     waiting: Gauge,
@@ -83,6 +84,7 @@ impl Gauges {
             ("requests_in_flight", "Requests of the data plane in flight", &self.in_flight),
             ("draining", "1 from the beginning of a shutdown", &self.draining),
             ("ledger_has_place", "1 while the ledger takes records", &self.ledger_has_place),
+            ("ledger_failing", "1 while the ledger cannot be written", &self.ledger_failing),
             (
                 "ledger_queue_used",
                 "Places of the ledger in use: requests in flight and records not stored yet",
@@ -113,6 +115,7 @@ impl Gauges {
         self.in_flight.set(i64::try_from(app.lifecycle.in_flight()).unwrap_or(i64::MAX));
         self.draining.set(i64::from(phase != crate::lifecycle::Phase::Serving));
         self.ledger_has_place.set(i64::from(app.ledger_has_place()));
+        self.ledger_failing.set(i64::from(app.ledger.is_failing()));
         if let Some(queue) = app.ledger.queue() {
             self.ledger_used.set(count(queue.used));
             self.ledger_places.set(count(queue.places));

@@ -10,13 +10,15 @@ use super::{LedgerFile, Period};
 use crate::{
     StoreError,
     encode::spent,
-    sqlite::{BLOCK_COLUMNS, Block, BlockLine, each_block, hash_before},
+    ledger::{BLOCK_COLUMNS, Block, BlockLine, each_block, hash_before},
+    sql::{Db, SqlError},
 };
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportFormat {
-    /// One JSON object a line: `hash` (the link), `record` (as it was sealed, byte for byte) and `seq`.
+    /// One JSON object a line: `hash` (the link), `node` (where there are several), `record` (as it was sealed, byte for
+    /// byte) and `seq`.
     JsonLines,
     /// Comma-separated values with a line of names: what fits in a table. Money is in pico-USD, durations are in
     /// microseconds. A text that a spreadsheet would take for a formula gets an apostrophe before it.
@@ -38,7 +40,7 @@ pub enum ExportError {
 const COLUMNS: &str = "seq,id,started,tenant,key,operation,model,stream,task_class,classification,route,primary,serving,\
     model_version,served_model,outcome,error,cache,attempts,input_tokens,cached_input_tokens,output_tokens,\
     reasoning_tokens,estimated,spent_pico,cost_pico,reserved_pico,overrun_pico,total_us,queue_us,backoff_us,\
-    upstream_first_byte_us,upstream_rest_us,own_us,client_request_id,user,hash\n";
+    upstream_first_byte_us,upstream_rest_us,own_us,client_request_id,user,hash,node\n";
 
 impl LedgerFile {
     /// Writes the records of a period, oldest first, of one tenant or of all; returns how many. Streams.
@@ -52,28 +54,21 @@ impl LedgerFile {
         tenant: Option<&TenantId>,
         to: &mut dyn Write,
     ) -> Result<u64, ExportError> {
-        let failed = |error| ExportError::Store(self.failed(error));
         // A name in canonical bytes is never escaped, and no other object has this key.
         let wanted = tenant.map(|tenant| format!("\"tenant\":\"{tenant}\"").into_bytes());
         let wanted =
             |bytes: &[u8]| wanted.as_ref().is_none_or(|wanted| memmem::find(bytes, wanted).is_some());
-        let sql =
-            format!("SELECT {BLOCK_COLUMNS} FROM blocks, chain WHERE last_seq > base_seq ORDER BY last_seq");
-        let mut statement = self.connection.prepare(&sql).map_err(failed)?;
-        let mut rows = statement.query([]).map_err(failed)?;
         if format == ExportFormat::Csv {
             to.write_all(COLUMNS.as_bytes())?;
         }
-        let (mut block, mut written) = (Block::default(), 0);
-        while let Some(row) = rows.next().map_err(failed)? {
-            block.read(row).map_err(failed)?;
-            let mut at = hash_before(&self.connection, block.first).map_err(failed)?;
-            for line in block.each() {
-                at = at.next(line.seq, SealHash::of_record(line.canonical));
-                if line.id_key.is_some() && wanted(line.canonical) {
-                    written += self.export_line(format, period, &line, at, to)?;
-                }
-            }
+        let mut written = 0;
+        for node in self.nodes()? {
+            let export = Export { file: self, format, period, node };
+            let chain = |db: &Db| export.chain(db, wanted, to).map_err(Ended::Early);
+            written += self.db.at_node(node, chain).map_err(|ended| match ended {
+                Ended::Early(error) => error,
+                Ended::Sql(error) => ExportError::Store(self.failed(error)),
+            })?;
         }
         to.flush()?;
         Ok(written)
@@ -89,54 +84,111 @@ impl LedgerFile {
         mut show: impl FnMut(&StoredRecord) -> bool,
     ) -> Result<(), StoreError> {
         let mut unreadable = None;
-        let read = each_block(&self.connection, &(1..=u64::MAX), |block| {
-            for line in block.each().filter(|line| line.id_key.is_some()) {
-                // The parser's message may quote the record; it goes no further.
-                let Ok(record) = serde_json::from_slice::<AccountingRecord>(line.canonical) else {
-                    unreadable = Some(line.seq);
-                    return false;
-                };
-                if period.holds(record.started) && !show(&StoredRecord { seq: line.seq, record }) {
-                    return false;
+        let mut goes_on = true;
+        for node in self.nodes()? {
+            let read = self.db.at_node(node, |db| {
+                each_block(db, &(1..=u64::MAX), |block| {
+                    for line in block.each().filter(|line| line.id_key.is_some()) {
+                        // The parser's message may quote the record; it goes no further.
+                        let Ok(record) = serde_json::from_slice::<AccountingRecord>(line.canonical) else {
+                            unreadable = Some(line.seq);
+                            return false;
+                        };
+                        let seq = line.seq;
+                        goes_on = !period.holds(record.started) || show(&StoredRecord { seq, record });
+                        if !goes_on {
+                            return false;
+                        }
+                    }
+                    true
+                })
+            });
+            read.map_err(|error| self.failed(error))?;
+            if let Some(seq) = unreadable {
+                return Err(StoreError::Unreadable { ledger: self.name.clone(), seq: Some(seq) });
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why the export of one chain has ended.
+enum Ended {
+    Early(ExportError),
+    Sql(SqlError),
+}
+
+impl From<SqlError> for Ended {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// The export of one chain.
+struct Export<'a> {
+    file: &'a LedgerFile,
+    format: ExportFormat,
+    period: Period,
+    node: i64,
+}
+
+impl Export<'_> {
+    fn chain(&self, db: &Db, wanted: impl Fn(&[u8]) -> bool, to: &mut dyn Write) -> Result<u64, ExportError> {
+        let sql =
+            format!("SELECT {BLOCK_COLUMNS} FROM blocks, chain WHERE last_seq > base_seq ORDER BY last_seq");
+        let (mut block, mut written) = (Block::default(), 0);
+        let exported = db.each(&sql, &[], |row| {
+            block.read(row)?;
+            let mut at = hash_before(db, block.first)?;
+            for line in block.each() {
+                at = at.next(line.seq, SealHash::of_record(line.canonical));
+                if line.id_key.is_some() && wanted(line.canonical) {
+                    written += self.line(&line, at, to).map_err(Ended::Early)?;
                 }
             }
-            true
+            Ok::<_, Ended>(true)
         });
-        read.map_err(|error| self.failed(error))?;
-        match unreadable {
-            None => Ok(()),
-            Some(seq) => Err(StoreError::Unreadable { path: self.path.clone(), seq: Some(seq) }),
+        match exported {
+            Ok(()) => Ok(written),
+            Err(Ended::Early(error)) => Err(error),
+            Err(Ended::Sql(error)) => Err(self.file.failed(error).into()),
         }
     }
 
     /// Writes one record, if it belongs to the period; returns how many were written.
-    fn export_line(
+    fn line(
         &self,
-        format: ExportFormat,
-        period: Period,
         BlockLine { seq, canonical, .. }: &BlockLine<'_>,
         link: SealHash,
         to: &mut dyn Write,
     ) -> Result<u64, ExportError> {
         // The parser's message may quote the record; it goes no further.
         let record: AccountingRecord = serde_json::from_slice(canonical)
-            .map_err(|_| StoreError::Unreadable { path: self.path.clone(), seq: Some(*seq) })?;
-        if !period.holds(record.started) {
+            .map_err(|_| StoreError::Unreadable { ledger: self.file.name.clone(), seq: Some(*seq) })?;
+        if !self.period.holds(record.started) {
             return Ok(0);
         }
-        match format {
+        let node = self.node;
+        match self.format {
             ExportFormat::JsonLines => {
-                write!(to, "{{\"hash\":\"{link}\",\"record\":")?;
+                write!(to, "{{\"hash\":\"{link}\",")?;
+                if node > 0 {
+                    write!(to, "\"node\":{node},")?;
+                }
+                to.write_all(b"\"record\":")?;
                 to.write_all(canonical)?;
                 writeln!(to, ",\"seq\":{seq}}}")?;
             }
-            ExportFormat::Csv => writeln!(to, "{},{link}", line(*seq, &record))?,
+            ExportFormat::Csv => writeln!(to, "{},{link},{node}", line(*seq, &record))?,
         }
         Ok(1)
     }
 }
 
-/// Returns the columns of a record but for its link.
+/// Returns the columns of a record but for its link and its node.
 fn line(seq: u64, record: &AccountingRecord) -> String {
     let mut line = Line::default();
     let facts = record.facts.as_ref();
@@ -223,8 +275,8 @@ mod tests {
     #[test]
     fn every_column_has_a_name() {
         let line = line(7, &sample_record(1));
-        // The link is added by the caller.
-        assert_eq!(line.split(',').count() + 1, COLUMNS.split(',').count());
+        // The link and the node are added by the caller.
+        assert_eq!(line.split(',').count() + 2, COLUMNS.split(',').count());
         assert!(
             line.starts_with(
                 "7,req_00000000000000000000000000000001,2030-01-01T00:00:00.001Z,wholesale,batch,"

@@ -1,14 +1,14 @@
 //! The proof that one record stands in the chain, for whoever has nothing but the signer's public key.
 
 use gw_types::{RequestId, SealHash};
-use rusqlite::Connection;
 use serde::{Deserialize, Serialize, de::Error as _};
 use serde_json::value::RawValue;
 
 use super::verify::checkpoint_after;
 use crate::{
     Checkpoint, CheckpointSigner,
-    sqlite::{Tip, Unreadable, block_of, each_block, hash_before, record},
+    ledger::{Tip, Unreadable, block_of, each_block, hash_before, record},
+    sql::{Db, SqlError},
 };
 
 /// A record, its place in the chain, and the digests of the records after it up to a signed checkpoint.
@@ -40,19 +40,17 @@ pub enum BrokenReceipt {
 }
 
 impl RecordReceipt {
-    pub(crate) fn read(connection: &Connection, id: &RequestId) -> Result<Option<Self>, Unreadable> {
-        Ok(Self::find(connection, id)?)
+    pub(crate) fn read(db: &Db, id: &RequestId) -> Result<Option<Self>, Unreadable> {
+        Ok(Self::find(db, id)?)
     }
 
     /// Reads a receipt; `None` without the record or without a checkpoint after it.
-    pub(super) fn find(connection: &Connection, id: &RequestId) -> rusqlite::Result<Option<Self>> {
-        let view = connection.unchecked_transaction()?;
+    pub(super) fn find(db: &Db, id: &RequestId) -> Result<Option<Self>, SqlError> {
+        let view = db.view()?;
         let Ok(Some(found)) = record(&view, id) else { return Ok(None) };
         let Some(checkpoint) = checkpoint_after(&view, found.seq)? else { return Ok(None) };
         let Some(block) = block_of(&view, found.seq)? else { return Ok(None) };
-        let ledger = view.query_row("SELECT ledger FROM chain", [], |row| {
-            Ok(row.get_ref(0)?.as_blob().ok().and_then(|blob| blob.try_into().ok()))
-        })?;
+        let ledger = view.one("SELECT ledger FROM chain", &[], |row| Ok(row.bytes(0)?.try_into().ok()))?;
         let mut prev = hash_before(&view, block.first)?;
         for line in block.each().take_while(|line| line.seq < found.seq) {
             prev = prev.next(line.seq, SealHash::of_record(line.canonical));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::LedgerFile;
 use crate::{
     StoreError,
-    sqlite::{Unreadable, each_sum},
+    ledger::each_sum,
     sums::{SumNames, Sums},
 };
 
@@ -93,23 +93,18 @@ impl LedgerFile {
     pub fn report(&self, period: Period, by: &[GroupBy]) -> Result<Vec<ReportRow>, StoreError> {
         let mut rows: BTreeMap<Vec<String>, Sums> = BTreeMap::new();
         let from = period.from.unwrap_or(UtcTime::from_micros(i64::MIN));
-        let summed = each_sum(&self.connection, from, |bucket, names, sums| {
-            if period.until.is_none_or(|until| bucket < until.micros()) {
-                let groups = by.iter().map(|group| group.of(bucket, names)).collect();
-                rows.entry(groups).or_default().add(sums);
-            }
-        });
-        summed.map_err(|error| self.unreadable(error))?;
-        Ok(rows.into_iter().map(|(groups, sums)| ReportRow { groups, sums }).collect())
-    }
-
-    fn unreadable(&self, error: Unreadable) -> StoreError {
-        match error {
-            Unreadable::Now => {
-                StoreError::Open { path: self.path.clone(), source: "the ledger cannot be read now".into() }
-            }
-            Unreadable::Row => StoreError::Unreadable { path: self.path.clone(), seq: None },
+        for node in self.nodes()? {
+            let summed = self.db.at_node(node, |db| {
+                each_sum(db, from, |bucket, names, sums| {
+                    if period.until.is_none_or(|until| bucket < until.micros()) {
+                        let groups = by.iter().map(|group| group.of(bucket, names)).collect();
+                        rows.entry(groups).or_default().add(sums);
+                    }
+                })
+            });
+            summed.map_err(|error| self.unreadable(error))?;
         }
+        Ok(rows.into_iter().map(|(groups, sums)| ReportRow { groups, sums }).collect())
     }
 }
 

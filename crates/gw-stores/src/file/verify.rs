@@ -8,17 +8,14 @@ use std::{
 };
 
 use gw_types::{Money, SealHash};
-use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use self::counter::Counted;
 use super::LedgerFile;
 use crate::{
     Checkpoint, CheckpointSigner, StoreError,
     hashing::digests,
-    sqlite::{
-        BLOCK_COLUMNS, Block, SUM_COLUMNS, Summary, Tip, column, count, each_block, hash, newest_summary,
-        sum, tag_of,
-    },
+    ledger::{BLOCK_COLUMNS, Block, SUM_COLUMNS, Summary, Tip, each_block, newest_summary, sum, tag_of},
+    sql::{Db, Row, SqlError, Value},
     sums::BUCKET_MICROS,
 };
 
@@ -168,9 +165,21 @@ impl LedgerFile {
     /// # Errors
     /// [`StoreError::Open`] if the file cannot be read.
     pub fn verify(&self, expected: &Expected) -> Result<Verified, StoreError> {
-        // One view of the file, whatever a gateway writes meanwhile.
-        let view = self.connection.unchecked_transaction().map_err(|error| self.failed(error))?;
-        Check::start(&view, *expected).and_then(|check| check.run(&view)).map_err(|error| self.failed(error))
+        let node = self.nodes()?.first().copied().unwrap_or(0);
+        self.verify_node(node, expected)
+    }
+
+    /// Checks the chain of one node as [`Self::verify`] does that of the first.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`] if it cannot be read.
+    pub fn verify_node(&self, node: i64, expected: &Expected) -> Result<Verified, StoreError> {
+        let verified = self.db.at_node(node, |db| {
+            // One view of it, whatever a gateway writes meanwhile.
+            let view = db.view()?;
+            Check::start(&view, *expected).and_then(|check| check.run(&view))
+        });
+        verified.map_err(|error| self.failed(error))
     }
 }
 
@@ -188,13 +197,12 @@ struct Check {
 }
 
 impl Check {
-    fn start(connection: &Connection, expected: Expected) -> rusqlite::Result<Self> {
+    fn start(db: &Db, expected: Expected) -> Result<Self, SqlError> {
         let read = "SELECT ledger, base_seq, base_hash, tip_seq, tip_hash, folded FROM chain";
-        let (ledger, base, tip, folded) = connection.query_row(read, [], |row| {
-            let ledger: [u8; 16] =
-                row.get_ref(0)?.as_blob().ok().and_then(|blob| blob.try_into().ok()).unwrap_or_default();
-            let base = Tip { seq: count(row, 1)?, hash: hash(row, 2)? };
-            Ok((ledger, base, Tip { seq: count(row, 3)?, hash: hash(row, 4)? }, count(row, 5)?))
+        let (ledger, base, tip, folded) = db.one(read, &[], |row| {
+            let ledger: [u8; 16] = row.bytes(0)?.try_into().unwrap_or_default();
+            let base = Tip { seq: row.count(1)?, hash: row.hash(2)? };
+            Ok((ledger, base, Tip { seq: row.count(3)?, hash: row.hash(4)? }, row.count(5)?))
         })?;
         Ok(Self {
             expected,
@@ -202,25 +210,25 @@ impl Check {
             base,
             tip,
             folded,
-            summary: newest_summary(connection)?,
+            summary: newest_summary(db)?,
             at: base,
             records: 0,
-            checkpoints: checkpoints(connection)?,
+            checkpoints: checkpoints(db)?,
         })
     }
 
-    fn run(mut self, connection: &Connection) -> rusqlite::Result<Verified> {
-        let fault = self.first_fault(connection)?;
+    fn run(mut self, db: &Db) -> Result<Verified, SqlError> {
+        let fault = self.first_fault(db)?;
         let signed = self.checkpoints.range(..=self.at.seq).filter(|(_, signed)| signed.holds(&self.ledger));
         let checkpoints = u64::try_from(signed.count()).unwrap_or(u64::MAX);
         Ok(Verified { records: self.records, last: (self.at.seq, self.at.hash), checkpoints, fault })
     }
 
-    fn first_fault(&mut self, connection: &Connection) -> rusqlite::Result<Option<ChainFault>> {
+    fn first_fault(&mut self, db: &Db) -> Result<Option<ChainFault>, SqlError> {
         if !self.starts_well() {
             return Ok(Some(ChainFault::Start { seq: self.base.seq + 1 }));
         }
-        let (fault, counted) = self.walk(connection)?;
+        let (fault, counted) = self.walk(db)?;
         // A copy that differs stands before the first link that differs, or there is none.
         if let Some(seq) = counted.altered {
             return Ok(Some(ChainFault::Altered { seq }));
@@ -228,7 +236,7 @@ impl Check {
         if let Some(fault) = fault.or_else(|| self.end()) {
             return Ok(Some(fault));
         }
-        self.compare_sums(connection, counted)
+        self.compare_sums(db, counted)
     }
 
     /// The chain begins with the ledger's own start, or where the last summary of deleted records says.
@@ -240,7 +248,7 @@ impl Check {
     }
 
     /// Checks the links on this thread, and the records' copies and sums on others.
-    fn walk(&mut self, connection: &Connection) -> rusqlite::Result<(Option<ChainFault>, Counted)> {
+    fn walk(&mut self, db: &Db) -> Result<(Option<ChainFault>, Counted), SqlError> {
         std::thread::scope(|scope| {
             let (empty, emptied) = sync_channel(BLOCKS_MAX);
             let folded = self.folded;
@@ -251,7 +259,7 @@ impl Check {
                     (to_count, scope.spawn(move || Counted::count(&blocks, &empty, folded)))
                 })
                 .unzip();
-            let fault = self.walk_links(connection, &to_count, &emptied);
+            let fault = self.walk_links(db, &to_count, &emptied);
             drop(to_count);
             let mut counted = Counted::default();
             for counting in counting {
@@ -263,40 +271,38 @@ impl Check {
 
     fn walk_links(
         &mut self,
-        connection: &Connection,
+        db: &Db,
         to_count: &[SyncSender<Block>],
         emptied: &Receiver<Block>,
-    ) -> rusqlite::Result<Option<ChainFault>> {
+    ) -> Result<Option<ChainFault>, SqlError> {
         let sql = format!("SELECT {BLOCK_COLUMNS} FROM blocks WHERE last_seq > ?1 ORDER BY last_seq");
-        let mut statement = connection.prepare(&sql)?;
-        let mut rows = statement.query([column(self.base.seq)])?;
-        let mut hashes = Vec::new();
-        for to_count in to_count.iter().cycle() {
-            let Some(row) = rows.next()? else { return Ok(None) };
+        let (mut hashes, mut to_count) = (Vec::new(), to_count.iter().cycle());
+        let mut fault = None;
+        db.each(&sql, &[Value::count(self.base.seq)], |row| {
             let mut block = emptied.try_recv().unwrap_or_default();
             block.read(row)?;
             hashes.clear();
             digests(block.each().map(|line| line.canonical), &mut hashes);
             let before = self.at.seq;
-            let fault = self.check_block(connection, &block, &hashes)?;
+            fault = self.check_block(db, &block, &hashes)?;
             if fault.is_some() {
                 block.truncate(usize::try_from(self.at.seq - before).unwrap_or(usize::MAX));
             }
-            let _counter_gone = to_count.send(block);
-            if fault.is_some() {
-                return Ok(fault);
+            if let Some(to_count) = to_count.next() {
+                let _counter_gone = to_count.send(block);
             }
-        }
-        Ok(None)
+            Ok::<_, SqlError>(fault.is_none())
+        })?;
+        Ok(fault)
     }
 
     /// Checks the place and the links of a block's records; goes on to the last that is right.
     fn check_block(
         &mut self,
-        connection: &Connection,
+        db: &Db,
         block: &Block,
         digests: &[SealHash],
-    ) -> rusqlite::Result<Option<ChainFault>> {
+    ) -> Result<Option<ChainFault>, SqlError> {
         let next = self.at.seq + 1;
         if block.first > next {
             return Ok(Some(ChainFault::Missing { seq: next }));
@@ -314,7 +320,7 @@ impl Check {
             let whole = after.seq < block.last || after.hash == block.hash;
             if after.seq > block.last || !tagged || !whole {
                 let fewer = u64::try_from(block.len()).unwrap_or(u64::MAX) < records;
-                let fault = self.altered_or_moved(connection, block.tag(at))?;
+                let fault = self.altered_or_moved(db, block.tag(at))?;
                 let missing = ChainFault::Missing { seq: after.seq };
                 return Ok(Some(if fewer { missing } else { fault }));
             }
@@ -342,10 +348,10 @@ impl Check {
     }
 
     /// Looks where the record that belongs at the next place has gone; `own` is what that place keeps of its link.
-    fn altered_or_moved(&self, connection: &Connection, own: Option<&[u8]>) -> rusqlite::Result<ChainFault> {
+    fn altered_or_moved(&self, db: &Db, own: Option<&[u8]>) -> Result<ChainFault, SqlError> {
         let seq = self.at.seq + 1;
         let mut moved = None;
-        each_block(connection, &(seq..=u64::MAX), |block| {
+        each_block(db, &(seq..=u64::MAX), |block| {
             let belongs = |at: usize| {
                 let line = block.line(at).filter(|line| line.seq > seq)?;
                 let link = self.at.after(line.canonical).hash;
@@ -371,33 +377,31 @@ impl Check {
     }
 
     /// Compares the sums: each one from where all records are kept on, and before that their total.
-    fn compare_sums(
-        &self,
-        connection: &Connection,
-        counted: Counted,
-    ) -> rusqlite::Result<Option<ChainFault>> {
+    fn compare_sums(&self, db: &Db, counted: Counted) -> Result<Option<ChainFault>, SqlError> {
         let exact_from = self.summary.as_ref().map_or(i64::MIN, |summary| {
             summary.before.div_euclid(BUCKET_MICROS).saturating_add(1).saturating_mul(BUCKET_MICROS)
         });
         let deleted = self.summary.as_ref().map_or(0, |summary| summary.spent_pico);
         let (mut kept, mut key) = (counted.sums, String::new());
         let mut old = Money::ZERO;
-        let mut statement = connection.prepare(&format!("SELECT {SUM_COLUMNS} FROM sums ORDER BY bucket"))?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
+        let mut fault = None;
+        db.each(&format!("SELECT {SUM_COLUMNS} FROM sums ORDER BY bucket"), &[], |row| {
             let Some((bucket, names, sums)) = sum(row)? else {
-                return Ok(Some(ChainFault::Sums { bucket: row.get(0)? }));
+                fault = Some(ChainFault::Sums { bucket: row.int(0)? });
+                return Ok(false);
             };
             if bucket < exact_from {
                 old = old.saturating_add(sums.spent);
-                continue;
+                return Ok(true);
             }
             key.clear();
             names.write(&mut key);
             let counted = kept.get_mut(&bucket).and_then(|sums| sums.remove(key.as_str()));
-            if counted != Some(sums) {
-                return Ok(Some(ChainFault::Sums { bucket }));
-            }
+            fault = (counted != Some(sums)).then_some(ChainFault::Sums { bucket });
+            Ok::<_, SqlError>(fault.is_none())
+        })?;
+        if fault.is_some() {
+            return Ok(fault);
         }
         let mut counted_old = Money::from_pico(deleted);
         for (bucket, sums) in kept {
@@ -412,32 +416,35 @@ impl Check {
     }
 }
 
-fn checkpoints(connection: &Connection) -> rusqlite::Result<BTreeMap<u64, Checkpoint>> {
+fn checkpoints(db: &Db) -> Result<BTreeMap<u64, Checkpoint>, SqlError> {
     let sql = "SELECT seq, hash, newest, signer, signature FROM checkpoints";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| checkpoint(row, 0).map(|signed| (signed.seq, signed)))?;
-    rows.collect()
+    let mut checkpoints = BTreeMap::new();
+    db.each(sql, &[], |row| {
+        let signed = checkpoint(row)?;
+        checkpoints.insert(signed.seq, signed);
+        Ok::<_, SqlError>(true)
+    })?;
+    Ok(checkpoints)
 }
 
 /// Reads a checkpoint from five columns; what is malformed does not hold.
-pub(super) fn checkpoint(row: &Row<'_>, from: usize) -> rusqlite::Result<Checkpoint> {
-    let signer = row.get_ref(from + 3)?.as_blob().ok().and_then(CheckpointSigner::from_slice);
-    let signature = row.get_ref(from + 4)?.as_blob().ok().and_then(|blob| blob.try_into().ok());
+fn checkpoint(row: &Row<'_>) -> Result<Checkpoint, SqlError> {
     Ok(Checkpoint {
-        seq: count(row, from)?,
-        hash: hash(row, from + 1)?,
-        newest: row.get(from + 2)?,
-        signer: signer.unwrap_or_default(),
-        signature: signature.unwrap_or([0; Checkpoint::SIGNATURE_BYTES]),
+        seq: row.count(0)?,
+        hash: row.hash(1)?,
+        newest: row.int(2)?,
+        signer: CheckpointSigner::from_slice(row.bytes(3)?).unwrap_or_default(),
+        signature: row.bytes(4)?.try_into().unwrap_or([0; Checkpoint::SIGNATURE_BYTES]),
     })
 }
 
 /// Returns the first checkpoint at or after a record.
-pub(super) fn checkpoint_after(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Checkpoint>> {
+pub(super) fn checkpoint_after(db: &Db, seq: u64) -> Result<Option<Checkpoint>, SqlError> {
     let sql =
         "SELECT seq, hash, newest, signer, signature FROM checkpoints WHERE seq >= ?1 ORDER BY seq LIMIT 1";
-    connection.query_row(sql, params![column(seq)], |row| checkpoint(row, 0)).optional()
+    db.optional(sql, &[Value::count(seq)], checkpoint)
 }
 
+#[cfg(feature = "postgres")]
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,10 @@ impl FileLock {
     pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
-        let open = |source: std::io::Error| StoreError::Open { path: path.to_owned(), source: source.into() };
+        let open = |source: std::io::Error| StoreError::Open {
+            ledger: path.display().to_string(),
+            source: source.into(),
+        };
         let file = File::options()
             .create(true)
             .truncate(false)
@@ -30,7 +33,7 @@ impl FileLock {
             .map_err(open)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path: path.to_owned() }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { ledger: path.display().to_string() }),
             Err(TryLockError::Error(source)) => Err(open(source)),
         }
     }
@@ -41,7 +44,10 @@ pub(crate) fn canonical(path: &Path) -> Result<PathBuf, StoreError> {
     if let Ok(known) = path.canonicalize() {
         return Ok(known);
     }
-    let open = |source: std::io::Error| StoreError::Open { path: path.to_owned(), source: source.into() };
+    let open = |source: std::io::Error| StoreError::Open {
+        ledger: path.display().to_string(),
+        source: source.into(),
+    };
     let name = path.file_name().ok_or_else(|| open(std::io::ErrorKind::InvalidFilename.into()))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

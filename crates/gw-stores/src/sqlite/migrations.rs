@@ -1,12 +1,13 @@
 //! The tables, as numbered migrations: each is run once, and its text is checked ever after.
 
-use std::path::Path;
-
 use gw_types::{AccountingRecord, SealHash};
-use rusqlite::{Connection, Transaction, params};
 
-use super::{chain::Chain, rows::column, schema::opening};
-use crate::{StoreError, encode::Batch};
+use crate::{
+    StoreError,
+    encode::Batch,
+    ledger::Chain,
+    sql::{Db, SqlError, Value},
+};
 
 /// The version of the tables: the number of the last migration, kept in the file's `user_version`.
 pub(crate) const VERSION: i64 = 4;
@@ -138,16 +139,23 @@ const IDEMPOTENCY_KEYS: &str = "
 const STEP_RECORDS: usize = 512;
 
 /// Runs what the file lacks, all or nothing, and checks that what it has was run from the same text.
-pub(super) fn run(path: &Path, connection: &mut Connection, version: i64) -> Result<(), StoreError> {
-    let failed = |error| opening(path, error);
-    if version >= VERSION {
-        return check(path, connection);
+pub(super) fn run(ledger: &str, db: &Db, version: i64) -> Result<(), StoreError> {
+    if version < VERSION {
+        // What is not committed is undone.
+        let transaction = db.transaction().map_err(|error| StoreError::opening(ledger, error))?;
+        make(ledger, &transaction, version)?;
+        transaction.commit().map_err(|error| StoreError::opening(ledger, error))?;
     }
-    let transaction = connection.transaction().map_err(failed)?;
+    check(ledger, db)
+}
+
+fn make(ledger: &str, db: &Db, version: i64) -> Result<(), StoreError> {
+    let failed = |error: SqlError| StoreError::opening(ledger, error);
     for (number, sql) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > version) {
-        transaction.execute_batch(sql).map_err(failed)?;
+        db.batch(sql).map_err(failed)?;
         if number == 2 {
-            seal(path, &transaction)?;
+            seal(ledger, db)?;
+            db.batch("DROP TABLE records_1").map_err(failed)?;
         }
     }
     // The list of what was run is younger than the first version.
@@ -155,62 +163,61 @@ pub(super) fn run(path: &Path, connection: &mut Connection, version: i64) -> Res
     for (number, sql) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > listed) {
         let digest = SealHash::of_record(sql.as_bytes());
         let insert = "INSERT INTO migrations (number, digest) VALUES (?1, ?2)";
-        transaction.execute(insert, params![number, digest.as_bytes()]).map_err(failed)?;
+        db.execute(insert, &[Value::Int(number), Value::Bytes(digest.as_bytes())]).map_err(failed)?;
     }
-    transaction.pragma_update(None, "user_version", VERSION).map_err(failed)?;
-    transaction.commit().map_err(failed)?;
-    check(path, connection)
+    db.batch(&format!("PRAGMA user_version = {VERSION}")).map_err(failed)
 }
 
 /// Compares what was run with what this program would run.
-pub(crate) fn check(path: &Path, connection: &Connection) -> Result<(), StoreError> {
-    let failed = |error| opening(path, error);
-    let mut statement =
-        connection.prepare("SELECT digest FROM migrations ORDER BY number").map_err(failed)?;
-    let rows = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).map_err(failed)?;
-    let found = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)?;
+pub(crate) fn check(ledger: &str, db: &Db) -> Result<(), StoreError> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    db.each("SELECT digest FROM migrations ORDER BY number", &[], |row| {
+        found.push(row.bytes(0)?.to_owned());
+        Ok::<_, SqlError>(true)
+    })
+    .map_err(|error| StoreError::opening(ledger, error))?;
     let known = MIGRATIONS.map(|sql| SealHash::of_record(sql.as_bytes()));
     for (number, known) in (1_i64..).zip(known) {
         let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
         if found.get(at).map(Vec::as_slice) != Some(known.as_bytes().as_slice()) {
-            return Err(StoreError::Migration { path: path.to_owned(), number });
+            return Err(StoreError::Migration { ledger: ledger.to_owned(), number });
         }
     }
     Ok(())
 }
 
 /// Seals the records of a file of the first version, in their order.
-fn seal(path: &Path, transaction: &Transaction<'_>) -> Result<(), StoreError> {
-    let failed = |error| opening(path, error);
-    let mut chain = Chain::begin(transaction).map_err(failed)?;
+fn seal(ledger: &str, db: &Db) -> Result<(), StoreError> {
+    const READ: &str = "SELECT seq, record FROM records_1 WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+    let failed = |error: SqlError| StoreError::opening(ledger, error);
+    let mut chain = Chain::begin(db).map_err(failed)?;
     let mut batch = Batch::default();
-    let mut last = 0_i64;
+    let (mut last, mut unreadable) = (0_i64, false);
     loop {
-        let mut statement = transaction
-            .prepare_cached("SELECT seq, record FROM records_1 WHERE seq > ?1 ORDER BY seq LIMIT ?2")
-            .map_err(failed)?;
-        let mut rows = statement.query(params![last, column(STEP_RECORDS)]).map_err(failed)?;
         batch.clear();
-        while let Some(row) = rows.next().map_err(failed)? {
-            last = row.get(0).map_err(failed)?;
-            let json = row.get_ref(1).and_then(|value| Ok(value.as_bytes()?)).map_err(failed)?;
+        db.each(READ, &[Value::Int(last), Value::count(STEP_RECORDS)], |row| {
+            last = row.int(0)?;
             // The parser's message may quote the record; it goes no further.
-            let record: AccountingRecord = serde_json::from_slice(json).map_err(|_| {
-                StoreError::Unreadable { path: path.to_owned(), seq: u64::try_from(last).ok() }
-            })?;
-            batch.push(&record);
+            match serde_json::from_slice::<AccountingRecord>(row.bytes(1)?) {
+                Ok(record) => batch.push(&record),
+                Err(_) => unreadable = true,
+            }
+            Ok::<_, SqlError>(!unreadable)
+        })
+        .map_err(failed)?;
+        if unreadable {
+            return Err(StoreError::Unreadable { ledger: ledger.to_owned(), seq: u64::try_from(last).ok() });
         }
         if batch.is_empty() {
             break;
         }
-        let tip = chain.insert(transaction, &batch, 0..batch.len()).map_err(failed)?;
+        let tip = chain.insert(db, &batch, 0..batch.len()).map_err(failed)?;
         chain.advance(tip, &batch, 0..batch.len());
         if chain.is_fold_due() {
-            chain.fold(transaction).map_err(failed)?;
+            chain.fold(db).map_err(failed)?;
         }
     }
-    chain.fold(transaction).map_err(failed)?;
-    transaction.execute_batch("DROP TABLE records_1").map_err(failed)
+    chain.fold(db).map_err(failed)
 }
 
 #[cfg(test)]
@@ -220,7 +227,7 @@ mod tests {
     use rusqlite::{Connection, params};
 
     use super::FIRST;
-    use crate::{SqliteConfig, SqliteLedger, StoreError};
+    use crate::{SqlConfig, SqlLedger, StoreError};
 
     fn run<T>(test: impl Future<Output = T>) -> T {
         tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test)
@@ -244,7 +251,7 @@ mod tests {
                 .unwrap();
         }
         drop(first);
-        let ledger = SqliteLedger::open(&path, SqliteConfig::default()).unwrap();
+        let ledger = SqlLedger::open(&path, SqlConfig::default()).unwrap();
         let newest = RecordQuery { tenant: None, before: None, limit: 1 };
         let page = run(ledger.records(newest)).unwrap();
         assert_eq!((page[0].seq, &page[0].record), (600, &sample_record(600)));
@@ -261,12 +268,12 @@ mod tests {
     fn tables_of_another_making_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gw.db");
-        drop(SqliteLedger::open(&path, SqliteConfig::default()).unwrap());
+        drop(SqlLedger::open(&path, SqlConfig::default()).unwrap());
         Connection::open(&path)
             .unwrap()
             .execute_batch("UPDATE migrations SET digest = x'00' WHERE number = 2")
             .unwrap();
-        let error = SqliteLedger::open(&path, SqliteConfig::default()).unwrap_err();
+        let error = SqlLedger::open(&path, SqlConfig::default()).unwrap_err();
         assert!(matches!(error, StoreError::Migration { number: 2, .. }), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::migrations;
-use crate::{Durability, StoreError};
+use crate::{Durability, StoreError, sql::Db};
 
 /// How long a statement waits for another program's lock before it fails.
 const BUSY: Duration = Duration::from_millis(100);
@@ -19,56 +19,57 @@ const WAL_BYTES_KEPT: i64 = 16 << 20;
 const PAGE_BYTES: i64 = 16 << 10;
 
 /// Opens the file for the one writer, and brings its tables up to date.
-pub(super) fn open_to_write(path: &Path, durability: Durability) -> Result<Connection, StoreError> {
+pub(crate) fn open_to_write(path: &Path, durability: Durability) -> Result<Db, StoreError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;
-    let version = version(path, &connection)?;
-    prepare(&connection, durability).map_err(|error| opening(path, error))?;
-    migrations::run(path, &mut connection, version)?;
-    Ok(connection)
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(&name(path), error))?;
+    let version = version(&name(path), &connection)?;
+    prepare(&connection, durability).map_err(|error| opening(&name(path), error))?;
+    let db = Db::Sqlite(connection);
+    migrations::run(&name(path), &db, version)?;
+    Ok(db)
 }
 
 /// Opens the file for a few changes beside the writer; brings its tables up to date only where it is `alone`.
-pub(crate) fn open_to_change(path: &Path, alone: bool) -> Result<Connection, StoreError> {
+pub(crate) fn open_to_change(path: &Path, alone: bool) -> Result<Db, StoreError> {
     /// A change waits longer than the writer's next try.
     const BUSY: Duration = Duration::from_secs(5);
     if alone {
         return open_to_write(path, Durability::Power);
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;
-    let found = version(path, &connection)?;
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(&name(path), error))?;
+    let found = version(&name(path), &connection)?;
     if found != migrations::VERSION {
-        return Err(StoreError::Older { path: path.to_owned(), found, known: migrations::VERSION });
+        return Err(StoreError::Older { ledger: name(path), found, known: migrations::VERSION });
     }
-    connection.busy_timeout(BUSY).map_err(|error| opening(path, error))?;
-    Ok(connection)
+    connection.busy_timeout(BUSY).map_err(|error| opening(&name(path), error))?;
+    Ok(Db::Sqlite(connection))
 }
 
 /// Opens the file for reads beside the writer.
-pub(crate) fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn open_to_read(path: &Path) -> Result<Db, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(path, error))?;
-    connection.busy_timeout(BUSY).map_err(|error| opening(path, error))?;
-    Ok(connection)
+    let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(&name(path), error))?;
+    connection.busy_timeout(BUSY).map_err(|error| opening(&name(path), error))?;
+    Ok(Db::Sqlite(connection))
 }
 
 /// Returns the file's version, 0 for a new file.
 ///
 /// # Errors
 /// The file cannot be read, is no ledger, or is of a newer version.
-pub(crate) fn version(path: &Path, connection: &Connection) -> Result<i64, StoreError> {
+pub(crate) fn version(ledger: &str, connection: &Connection) -> Result<i64, StoreError> {
     let read = || -> rusqlite::Result<(i64, i64)> {
         connection.busy_timeout(BUSY)?;
         let version = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((version, tables))
     };
-    match read().map_err(|error| opening(path, error))? {
-        (0, tables) if tables > 0 => Err(StoreError::NotALedger { path: path.to_owned() }),
+    match read().map_err(|error| opening(ledger, error))? {
+        (0, tables) if tables > 0 => Err(StoreError::NotALedger { ledger: ledger.to_owned() }),
         (found, _) if found > migrations::VERSION => {
-            Err(StoreError::Newer { path: path.to_owned(), found, known: migrations::VERSION })
+            Err(StoreError::Newer { ledger: ledger.to_owned(), found, known: migrations::VERSION })
         }
         (version, _) => Ok(version),
     }
@@ -93,6 +94,10 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     Ok(())
 }
 
-pub(crate) fn opening(path: &Path, error: rusqlite::Error) -> StoreError {
-    StoreError::Open { path: path.to_owned(), source: error.into() }
+pub(super) fn opening(ledger: &str, error: rusqlite::Error) -> StoreError {
+    StoreError::opening(ledger, error)
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
 }

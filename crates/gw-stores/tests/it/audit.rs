@@ -1,15 +1,29 @@
 //! Receipts, exports, reports and deleting by age.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use gw_stores::{
-    BrokenReceipt, CheckpointKey, Expected, ExportFormat, GroupBy, LedgerFile, Period, RecordReceipt,
-    SqliteConfig, SqliteLedger,
+    BrokenReceipt, CheckpointKey, Expected, ExportFormat, GroupBy, LedgerFile, LedgerStore, Period,
+    RecordReceipt, SqlConfig, SqlLedger,
 };
 use gw_testkit::sample_record;
 use gw_types::{AccountingRecord, Ledger, LedgerPlace, Money, RecordQuery, TenantId, UtcTime};
 
+use crate::home::{Home, on_both};
+
 const SECRET: &str = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+
+on_both!(
+    a_receipt_proves_its_record_without_the_ledger,
+    a_receipt_is_also_read_from_the_file,
+    an_altered_receipt_proves_nothing,
+    receipts_need_a_record_and_a_key,
+    checkpoints_are_signed_as_records_come,
+    exported_lines_hold_the_records_as_they_were_sealed,
+    exports_keep_to_a_tenant_and_a_period,
+    reports_add_up_by_any_groups,
+    deleting_by_age_while_the_gateway_runs_keeps_chain_sums_and_new_records,
+);
 
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test)
@@ -30,38 +44,32 @@ fn record(number: u32) -> AccountingRecord {
 }
 
 struct House {
-    _folder: tempfile::TempDir,
-    path: PathBuf,
-    ledger: Arc<SqliteLedger>,
+    store: LedgerStore,
+    ledger: Arc<SqlLedger>,
 }
 
 /// Makes a ledger of ten records.
-fn house(signed: bool) -> House {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("gw.db");
-    let config = SqliteConfig::default();
-    let ledger = if signed {
-        SqliteLedger::open_signed(&path, config, key())
-    } else {
-        SqliteLedger::open(&path, config)
-    };
+fn house(home: &Home, signed: bool) -> House {
+    let store = home.store();
+    let config = SqlConfig::default();
+    let ledger =
+        if signed { SqlLedger::open_signed(&store, config, key()) } else { SqlLedger::open(&store, config) };
     let ledger = ledger.unwrap();
     for number in 1..=10 {
         LedgerPlace::take(ledger.clone() as Arc<dyn Ledger>).unwrap().append(Box::new(record(number)));
     }
     run(ledger.flush());
-    House { _folder: folder, path, ledger }
+    House { store, ledger }
 }
 
 fn file(house: &House) -> LedgerFile {
-    LedgerFile::open(&house.path).unwrap()
+    LedgerFile::open(&house.store).unwrap()
 }
 
 // === Receipts ===
 
-#[test]
-fn a_receipt_proves_its_record_without_the_ledger() {
-    let house = house(true);
+fn a_receipt_proves_its_record_without_the_ledger(home: &Home) {
+    let house = house(home, true);
     let receipt = run(house.ledger.signed_receipt(&record(3).id)).unwrap().unwrap();
     let text = serde_json::to_string(&receipt).unwrap();
     drop(house);
@@ -73,9 +81,8 @@ fn a_receipt_proves_its_record_without_the_ledger() {
     assert!(!text.contains("even"));
 }
 
-#[test]
-fn a_receipt_is_also_read_from_the_file() {
-    let house = house(true);
+fn a_receipt_is_also_read_from_the_file(home: &Home) {
+    let house = house(home, true);
     let file = file(&house);
     assert!(file.receipt(&record(3).id).unwrap().is_none());
     let first = run(house.ledger.signed_receipt(&record(10).id)).unwrap().unwrap();
@@ -84,9 +91,8 @@ fn a_receipt_is_also_read_from_the_file() {
     assert!(file.receipt(&sample_record(99).id).unwrap().is_none());
 }
 
-#[test]
-fn an_altered_receipt_proves_nothing() {
-    let house = house(true);
+fn an_altered_receipt_proves_nothing(home: &Home) {
+    let house = house(home, true);
     let text = serde_json::to_string(&run(house.ledger.signed_receipt(&record(3).id)).unwrap()).unwrap();
     let check = |from: &str, to: &str, expected| {
         let altered = text.replacen(from, to, 1);
@@ -102,11 +108,10 @@ fn an_altered_receipt_proves_nothing() {
     assert_eq!(receipt.verify(&key().signer()), Err(BrokenReceipt::Chain));
 }
 
-#[test]
-fn receipts_need_a_record_and_a_key() {
-    let signed = house(true);
+fn receipts_need_a_record_and_a_key(home: &Home) {
+    let signed = house(home, true);
     assert!(run(signed.ledger.signed_receipt(&sample_record(99).id)).unwrap().is_none());
-    let unsigned = house(false);
+    let unsigned = house(home, false);
     let error = run(unsigned.ledger.signed_receipt(&record(1).id)).unwrap_err();
     assert_eq!(error.to_string(), "the ledger has no key to sign checkpoints with");
     let other = CheckpointKey::from_secret(&"22".repeat(32)).unwrap().signer();
@@ -114,9 +119,8 @@ fn receipts_need_a_record_and_a_key() {
     assert_eq!(receipt.verify(&other), Err(BrokenReceipt::Signer));
 }
 
-#[test]
-fn checkpoints_are_signed_as_records_come() {
-    let house = house(true);
+fn checkpoints_are_signed_as_records_come(home: &Home) {
+    let house = house(home, true);
     for number in 11..=2_500 {
         LedgerPlace::take(house.ledger.clone() as Arc<dyn Ledger>).unwrap().append(Box::new(record(number)));
         if number % 500 == 0 {
@@ -124,11 +128,10 @@ fn checkpoints_are_signed_as_records_come() {
         }
     }
     run(house.ledger.flush());
-    let path = house.path.clone();
-    let House { _folder, ledger, .. } = house;
+    let House { store, ledger } = house;
     drop(ledger);
     let expected = Expected { signer: Some(key().signer()), known: None };
-    let found = LedgerFile::open(&path).unwrap().verify(&expected).unwrap();
+    let found = LedgerFile::open(&store).unwrap().verify(&expected).unwrap();
     assert_eq!((found.fault, found.records), (None, 2_500));
     assert!(found.checkpoints >= 3, "{found:?}");
 }
@@ -145,9 +148,8 @@ fn export(house: &House, format: ExportFormat, period: Period, tenant: Option<&s
     lines
 }
 
-#[test]
-fn exported_lines_hold_the_records_as_they_were_sealed() {
-    let house = house(false);
+fn exported_lines_hold_the_records_as_they_were_sealed(home: &Home) {
+    let house = house(home, false);
     let lines = export(&house, ExportFormat::JsonLines, Period::default(), None);
     assert_eq!(lines.len(), 10);
     for (line, number) in lines.iter().zip(1..) {
@@ -163,9 +165,8 @@ fn exported_lines_hold_the_records_as_they_were_sealed() {
     }
 }
 
-#[test]
-fn exports_keep_to_a_tenant_and_a_period() {
-    let house = house(false);
+fn exports_keep_to_a_tenant_and_a_period(home: &Home) {
+    let house = house(home, false);
     let ids = |period, tenant| -> Vec<u32> {
         let seq = |line: &String| line.split(',').next().unwrap().parse().unwrap();
         export(&house, ExportFormat::Csv, period, tenant).iter().skip(1).map(seq).collect()
@@ -184,9 +185,8 @@ fn report(house: &House, period: Period, by: &[GroupBy]) -> Vec<(String, u64, Mo
     rows.into_iter().map(|row| (row.groups.join(" "), row.sums.requests, row.sums.spent)).collect()
 }
 
-#[test]
-fn reports_add_up_by_any_groups() {
-    let house = house(false);
+fn reports_add_up_by_any_groups(home: &Home) {
+    let house = house(home, false);
     // A record costs its number in micro-USD, and 3 pico-USD at `embed`.
     let money = |micros: u128, side: u128| Money::from_pico(micros * 1_000_000 + side);
     let all = Period::default();
@@ -225,9 +225,8 @@ fn reports_add_up_by_any_groups() {
 
 // === Deleting by age ===
 
-#[test]
-fn deleting_by_age_while_the_gateway_runs_keeps_chain_sums_and_new_records() {
-    let house = house(true);
+fn deleting_by_age_while_the_gateway_runs_keeps_chain_sums_and_new_records(home: &Home) {
+    let house = house(home, true);
     let retained = run(house.ledger.retain(record(6).started)).unwrap().unwrap();
     assert_eq!((retained.seq, retained.requests), (5, 5));
     assert_eq!(retained.spent, Money::from_pico(15 * 1_000_000 + 15));

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use gw_stores::{Durability, Expected, LedgerFile, SqliteConfig, SqliteLedger};
+use gw_stores::{Durability, Expected, LedgerFile, SqlConfig, SqlLedger};
 use gw_testkit::sample_record;
 use gw_types::{Ledger, Receipt, RecordQuery};
 
@@ -23,8 +23,8 @@ const APPENDS: u32 = 100_000;
 fn child() {
     let Ok(path) = std::env::var(LEDGER) else { return };
     let durability = if path.contains("Power") { Durability::Power } else { Durability::Process };
-    let config = SqliteConfig { batch: 16, durability, ..SqliteConfig::default() };
-    let ledger: Arc<dyn Ledger> = SqliteLedger::open(Path::new(&path), config).unwrap();
+    let config = SqlConfig { batch: 16, durability, ..SqlConfig::default() };
+    let ledger: Arc<dyn Ledger> = SqlLedger::open(Path::new(&path), config).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut acknowledged = std::io::stderr();
     let known =
@@ -70,7 +70,7 @@ fn check(durability: Durability, counts: &[usize]) {
         acknowledged.extend(more);
     }
     // Opening stores what the journal holds.
-    drop(SqliteLedger::open(&path, SqliteConfig::default()).unwrap());
+    drop(SqlLedger::open(&path, SqlConfig::default()).unwrap());
     let file = LedgerFile::open(&path).unwrap();
     let found = file.verify(&Expected::default()).unwrap();
     assert_eq!(found.fault, None);

@@ -3,14 +3,23 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use gw_stores::{
-    Durability, Expected, GroupBy, LedgerFile, MemoryLedger, Period, SqliteConfig, SqliteLedger,
+    Durability, Expected, GroupBy, LedgerFile, LedgerStore, MemoryLedger, Period, SqlConfig, SqlLedger,
 };
 use gw_testkit::sample_record;
 use gw_types::{
     AccountingRecord, KeyName, Ledger, LedgerPlace, Money, RecordQuery, SpendDetail, SpendRow, StoredRecord,
     TenantId, UtcTime,
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use crate::home::{Home, on_both};
+
+on_both!(
+    records_come_back_and_costs_add_up,
+    a_ledger_is_whole_whatever_it_holds_and_its_report_adds_up,
+    unknown_ids_and_empty_windows_have_no_answer,
+    pages_have_at_least_one_record,
+);
 
 /// A quarter of an hour, in microseconds.
 const QUARTER: i64 = 900_000_000;
@@ -69,26 +78,20 @@ fn record(varied: &Varied, number: u32) -> AccountingRecord {
 }
 
 /// Small batches, so that a case has several.
-const CONFIG: SqliteConfig = SqliteConfig { queue: 64, batch: 3, durability: Durability::Process };
+const CONFIG: SqlConfig = SqlConfig { queue: 64, batch: 3, durability: Durability::Process };
 
-fn ledgers() -> (tempfile::TempDir, [Arc<dyn Ledger>; 2]) {
-    let folder = tempfile::tempdir().unwrap();
-    let sqlite: Arc<dyn Ledger> = SqliteLedger::open(&folder.path().join("gw.db"), CONFIG).unwrap();
+/// Returns both ledgers with the records in them; the stored one was closed and opened again after some of them, so that
+/// some are in its sums and the rest are not.
+fn filled(store: &LedgerStore, records: &[AccountingRecord], closed_after: usize) -> [Arc<dyn Ledger>; 2] {
     let memory: Arc<dyn Ledger> = MemoryLedger::new(64);
-    (folder, [sqlite, memory])
-}
-
-/// Returns both ledgers with the records in them; the file was closed and opened again after some of them, so that some
-/// are in its sums and the rest are not.
-fn filled(records: &[AccountingRecord], closed_after: usize) -> (tempfile::TempDir, [Arc<dyn Ledger>; 2]) {
-    let (folder, [sqlite, memory]) = ledgers();
     fill(&memory, records);
     let (before, after) = records.split_at(closed_after.min(records.len()));
-    fill(&sqlite, before);
-    drop(sqlite);
-    let sqlite: Arc<dyn Ledger> = SqliteLedger::open(&folder.path().join("gw.db"), CONFIG).unwrap();
-    fill(&sqlite, after);
-    (folder, [sqlite, memory])
+    let stored: Arc<dyn Ledger> = SqlLedger::open(store, CONFIG).unwrap();
+    fill(&stored, before);
+    drop(stored);
+    let stored: Arc<dyn Ledger> = SqlLedger::open(store, CONFIG).unwrap();
+    fill(&stored, after);
+    [stored, memory]
 }
 
 fn fill(ledger: &Arc<dyn Ledger>, records: &[AccountingRecord]) {
@@ -148,20 +151,25 @@ fn by_key(details: &[SpendDetail]) -> Vec<SpendRow> {
     sums.into_iter().map(row).collect()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+/// Tries any records, closed and opened again after any of them.
+fn try_any(
+    home: &Home,
+    try_one: impl Fn(&[AccountingRecord], usize, (u32, i64, i64)) -> Result<(), TestCaseError>,
+) {
+    // A database takes longer to make than a file.
+    let cases = if matches!(home, Home::Server(_)) { 6 } else { 32 };
+    let varied = prop::collection::vec(varied(), 0..40);
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
+    let any = (varied, 0..40_usize, (1..7_u32, -6..6_i64, -1..2_i64));
+    TestRunner::new(config)
+        .run(&any, |(varied, closed, more)| try_one(&records(varied), closed, more))
+        .unwrap();
+}
 
-    #[test]
-    fn records_come_back_and_costs_add_up(
-        varied in prop::collection::vec(varied(), 0..40),
-        limit in 1..7_u32,
-        (micros, quarter) in (-6..6_i64, -1..2_i64),
-        closed_after in 0..40_usize,
-    ) {
+fn records_come_back_and_costs_add_up(home: &Home) {
+    try_any(home, |records, closed_after, (limit, micros, quarter)| {
         let since = micros + quarter * QUARTER;
-        let records = records(varied);
-        let (_folder, ledgers) = filled(&records, closed_after);
-        for ledger in &ledgers {
+        for ledger in &filled(&home.store(), records, closed_after) {
             let all = read_all(ledger, None, limit);
             let numbered = records.iter().zip(1..);
             let mut expected: Vec<_> =
@@ -175,39 +183,37 @@ proptest! {
             for stored in all {
                 prop_assert_eq!(run(ledger.record(&stored.record.id)).unwrap(), Some(stored));
             }
-            let details = sums(&records, since);
+            let details = sums(records, since);
             let since = UtcTime::from_micros(since);
             prop_assert_eq!(run(ledger.spend_since(since)).unwrap(), by_key(&details));
             prop_assert_eq!(run(ledger.spend_details_since(since)).unwrap(), details);
         }
-    }
+        Ok(())
+    });
+}
+
+fn a_ledger_is_whole_whatever_it_holds_and_its_report_adds_up(home: &Home) {
+    try_any(home, |records, closed_after, _| {
+        let store = home.store();
+        let [stored, memory] = filled(&store, records, closed_after);
+        let file = LedgerFile::open(&store).unwrap();
+        run(stored.flush());
+        let found = file.verify(&Expected::default()).unwrap();
+        prop_assert_eq!((found.fault, found.records), (None, records.len() as u64));
+        let report = file.report(Period::default(), &[GroupBy::Tenant]).unwrap();
+        let expected = run(memory.spend_since(UtcTime::from_micros(i64::MIN))).unwrap();
+        for row in &report {
+            let of_tenant = records.iter().filter(|record| record.tenant.as_str() == row.groups[0]).count();
+            let spent = expected.iter().filter(|spent| spent.tenant.as_str() == row.groups[0]);
+            prop_assert_eq!(row.sums.requests, of_tenant as u64);
+            prop_assert_eq!(row.sums.spent, spent.map(|row| row.spent).sum());
+        }
+        Ok(())
+    });
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-
-    #[test]
-    fn a_file_is_whole_whatever_it_holds_and_its_report_adds_up(
-        varied in prop::collection::vec(varied(), 0..40),
-        closed_after in 0..40_usize,
-    ) {
-        let records = records(varied);
-        let (folder, [sqlite, memory]) = filled(&records, closed_after);
-        let file = LedgerFile::open(&folder.path().join("gw.db")).unwrap();
-        run(sqlite.flush());
-        {
-            let found = file.verify(&Expected::default()).unwrap();
-            prop_assert_eq!((found.fault, found.records), (None, records.len() as u64));
-            let report = file.report(Period::default(), &[GroupBy::Tenant]).unwrap();
-            let expected = run(memory.spend_since(UtcTime::from_micros(i64::MIN))).unwrap();
-            for row in &report {
-                let of_tenant = records.iter().filter(|record| record.tenant.as_str() == row.groups[0]).count();
-                let spent = expected.iter().filter(|spent| spent.tenant.as_str() == row.groups[0]);
-                prop_assert_eq!(row.sums.requests, of_tenant as u64);
-                prop_assert_eq!(row.sums.spent, spent.map(|row| row.spent).sum());
-            }
-        }
-    }
 
     #[test]
     fn canonical_bytes_read_back_and_are_canonical(varied in varied(), number in 1..u32::MAX) {
@@ -222,10 +228,8 @@ proptest! {
     }
 }
 
-#[test]
-fn unknown_ids_and_empty_windows_have_no_answer() {
-    let (_folder, ledgers) = ledgers();
-    for ledger in ledgers {
+fn unknown_ids_and_empty_windows_have_no_answer(home: &Home) {
+    for ledger in filled(&home.store(), &[], 0) {
         fill(&ledger, &[sample_record(1)]);
         run(ledger.flush());
         assert_eq!(run(ledger.record(&sample_record(2).id)).unwrap(), None);
@@ -233,10 +237,8 @@ fn unknown_ids_and_empty_windows_have_no_answer() {
     }
 }
 
-#[test]
-fn pages_have_at_least_one_record() {
-    let (_folder, ledgers) = ledgers();
-    for ledger in ledgers {
+fn pages_have_at_least_one_record(home: &Home) {
+    for ledger in filled(&home.store(), &[], 0) {
         fill(&ledger, &[sample_record(1), sample_record(2)]);
         let query = RecordQuery { tenant: None, before: Some(u64::MAX), limit: 0 };
         assert_eq!(run(ledger.records(query)).unwrap().len(), 1);

@@ -104,6 +104,31 @@ fn what_stands_twice_is_refused() {
     );
 }
 
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_is_named_without_its_password() {
+    const REMEDY: &str = "write it as `postgres://USER:PASSWORD@HOST:PORT/DATABASE`";
+    let check = |store: &str, expected: &str| check("\"none\"", store, expected);
+    check(
+        "{ env = \"GW_DATABASE_URL\" }",
+        "32:17: environment variable `GW_DATABASE_URL` is not set; set `GW_DATABASE_URL`, or name another variable",
+    );
+    for store in ["{ env = \"UP_KEY\" }", "\"postgres://db\""] {
+        let said = "32:9: what `ledger.store` names is not the address of a PostgreSQL database";
+        check(store, &format!("{said}; {REMEDY}"));
+    }
+    check(
+        "\"postgres://gw:secret@db/gw\"",
+        "32:9: `ledger.store` must not hold the password itself; put the whole address elsewhere and write \
+         `{ env = \"NAME\" }` or `{ file = \"PATH\" }`",
+    );
+    check(
+        "\"none\"\nca_file = \"ca.pem\"",
+        "33:11: `ledger.ca_file` has no meaning without a PostgreSQL server; leave it out",
+    );
+}
+
+#[cfg(not(feature = "postgres"))]
 #[test]
 fn what_is_not_built_is_refused() {
     const LATER: &str = "is not available in this version";

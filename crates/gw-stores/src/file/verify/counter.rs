@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     encode::id_key,
-    sqlite::{Block, BlockLine, is_note},
+    ledger::{Block, BlockLine, is_note},
     sums::{Summed, Sums, bucket_of},
 };
 

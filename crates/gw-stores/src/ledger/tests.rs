@@ -8,7 +8,7 @@ use gw_types::{
 };
 use rusqlite::Connection;
 
-use super::{Durability, SqliteConfig, SqliteLedger};
+use super::{Durability, SqlConfig, SqlLedger};
 use crate::StoreError;
 
 const NEWEST: RecordQuery = RecordQuery { tenant: None, before: None, limit: 10 };
@@ -17,11 +17,11 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test)
 }
 
-fn open(path: &Path) -> Result<Arc<SqliteLedger>, StoreError> {
-    SqliteLedger::open(path, SqliteConfig::default())
+fn open(path: &Path) -> Result<Arc<SqlLedger>, StoreError> {
+    SqlLedger::open(path, SqlConfig::default())
 }
 
-fn append(ledger: &Arc<SqliteLedger>, number: u32) {
+fn append(ledger: &Arc<SqlLedger>, number: u32) {
     let ledger: Arc<dyn Ledger> = ledger.clone();
     LedgerPlace::take(ledger).unwrap().append(Box::new(sample_record(number)));
 }
@@ -92,7 +92,7 @@ fn refuses_what_it_does_not_know() {
     );
     assert_eq!(
         refusal("CREATE TABLE songs (title TEXT)"),
-        "the file `FOLDER/gw.db` is a database, but not a ledger of gw"
+        "`FOLDER/gw.db` is a database, but not a ledger of gw"
     );
 }
 
@@ -114,15 +114,15 @@ fn refuses_queues_and_batches_out_of_range() {
     let path = folder.path().join("gw.db");
     for (config, expected) in [
         (
-            SqliteConfig { queue: 0, batch: 1, ..SqliteConfig::default() },
+            SqlConfig { queue: 0, batch: 1, ..SqlConfig::default() },
             "the ledger's queue must be 1 to 1048576, not 0",
         ),
         (
-            SqliteConfig { queue: 1, batch: 0, ..SqliteConfig::default() },
+            SqlConfig { queue: 1, batch: 0, ..SqlConfig::default() },
             "the ledger's batch must be 1 to 65536, not 0",
         ),
     ] {
-        assert_eq!(SqliteLedger::open(&path, config).unwrap_err().to_string(), expected);
+        assert_eq!(SqlLedger::open(&path, config).unwrap_err().to_string(), expected);
     }
     assert!(!path.exists());
 }
@@ -154,7 +154,7 @@ fn keeps_everything_while_the_file_cannot_be_written() {
 fn found_after_a_close_under_a_lock(durability: Durability) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("gw.db");
-    let ledger = SqliteLedger::open(&path, SqliteConfig { durability, ..SqliteConfig::default() }).unwrap();
+    let ledger = SqlLedger::open(&path, SqlConfig { durability, ..SqlConfig::default() }).unwrap();
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     append(&ledger, 1);
@@ -172,8 +172,8 @@ fn closing_gives_up_a_file_that_stays_locked_and_the_journal_keeps_its_records()
 #[test]
 fn places_are_taken_until_the_record_is_stored() {
     let folder = tempfile::tempdir().unwrap();
-    let config = SqliteConfig { queue: 2, batch: 1, ..SqliteConfig::default() };
-    let ledger = SqliteLedger::open(&folder.path().join("gw.db"), config).unwrap();
+    let config = SqlConfig { queue: 2, batch: 1, ..SqlConfig::default() };
+    let ledger = SqlLedger::open(&folder.path().join("gw.db"), config).unwrap();
     assert_eq!([ledger.take_place(), ledger.take_place(), ledger.take_place()], [true, true, false]);
     ledger.append(Box::new(sample_record(1)));
     run(ledger.flush());
@@ -194,7 +194,7 @@ fn a_journal_whose_records_are_stored_already_is_not_stored_again() {
     drop(ledger);
     assert!(!a.exists());
     std::fs::write(&a, &journal).unwrap();
-    let more = SqliteLedger::open(&path, SqliteConfig::default()).unwrap();
+    let more = SqlLedger::open(&path, SqlConfig::default()).unwrap();
     assert_eq!(run(more.records(NEWEST)).unwrap().len(), 3);
     drop(more);
     std::fs::remove_file(&path).unwrap();
@@ -213,8 +213,7 @@ fn receipts_resolve_as_the_durability_says() {
         [(Durability::None, false), (Durability::Process, false), (Durability::Power, true)]
     {
         let path = folder.path().join(format!("{durability:?}.db"));
-        let ledger =
-            SqliteLedger::open(&path, SqliteConfig { durability, ..SqliteConfig::default() }).unwrap();
+        let ledger = SqlLedger::open(&path, SqlConfig { durability, ..SqlConfig::default() }).unwrap();
         for number in 1..=3 {
             let receipt = LedgerPlace::take(ledger.clone() as Arc<dyn Ledger>)
                 .unwrap()
@@ -238,9 +237,9 @@ fn receipts_resolve_as_the_durability_says() {
 fn keeps_everything_while_the_disk_is_full() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(&folder.path().join("gw.db")).unwrap();
-    run(ledger.order(|_, connection| {
-        let used: u32 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-        connection.pragma_update(None, "max_page_count", used)
+    run(ledger.order(|_, db| {
+        let used = db.one("PRAGMA page_count", &[], |row| row.int(0))?;
+        db.batch(&format!("PRAGMA max_page_count = {used}"))
     }))
     .unwrap();
     // They were admitted before the disk was full.

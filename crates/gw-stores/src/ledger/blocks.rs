@@ -5,9 +5,8 @@ use std::ops::RangeInclusive;
 
 use gw_types::SealHash;
 use memchr::memchr_iter;
-use rusqlite::{Connection, Row, params};
 
-use super::rows::{column, count, hash};
+use crate::sql::{Db, Row, SqlError, Value};
 
 /// Records in a block at most: what a read of one record has to look through.
 pub(super) const RECORDS: usize = 64;
@@ -49,13 +48,13 @@ pub(crate) struct BlockLine<'a> {
 
 impl Block {
     /// Reads [`COLUMNS`] into buffers that are used again. What is not as gw writes it has lines, keys or tags missing.
-    pub(crate) fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
-        (self.last, self.first, self.hash) = (count(row, 0)?, count(row, 1)?, hash(row, 2)?);
+    pub(crate) fn read(&mut self, row: &Row<'_>) -> Result<(), SqlError> {
+        (self.last, self.first, self.hash) = (row.count(0)?, row.count(1)?, row.hash(2)?);
         for (at, into) in [(3, &mut self.tags), (4, &mut self.keys), (5, &mut self.lines)] {
             into.clear();
-            into.extend_from_slice(row.get_ref(at)?.as_bytes().unwrap_or_default());
+            into.extend_from_slice(row.bytes(at)?);
         }
-        self.bounds = (row.get(6)?, row.get(7)?);
+        self.bounds = (row.int(6)?, row.int(7)?);
         self.ends.clear();
         self.ends.extend(memchr_iter(b'\n', &self.lines));
         Ok(())
@@ -103,17 +102,17 @@ impl Block {
 
     /// Writes the block, in the place of the one with the same last record if there is one, without the records before
     /// a number.
-    pub(super) fn store_from(&self, connection: &Connection, first: u64) -> rusqlite::Result<()> {
+    pub(super) fn store_from(&self, db: &Db, first: u64) -> Result<(), SqlError> {
         let gone = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.len());
         let start = gone.checked_sub(1).and_then(|at| self.ends.get(at)).map_or(0, |end| end + 1);
-        connection.execute(
+        db.execute(
             "UPDATE blocks SET first_seq = ?2, tags = ?3, id_keys = ?4, records = ?5 WHERE last_seq = ?1",
-            params![
-                column(self.last),
-                column(first),
-                self.tags.get(TAG_BYTES * gone..).unwrap_or_default(),
-                self.keys.get(8 * gone..).unwrap_or_default(),
-                super::rows::Text(self.lines.get(start..).unwrap_or_default()),
+            &[
+                Value::count(self.last),
+                Value::count(first),
+                Value::Bytes(self.tags.get(TAG_BYTES * gone..).unwrap_or_default()),
+                Value::Bytes(self.keys.get(8 * gone..).unwrap_or_default()),
+                Value::Utf8(self.lines.get(start..).unwrap_or_default()),
             ],
         )?;
         Ok(())
@@ -127,36 +126,32 @@ pub(crate) fn tag_of(hash: &SealHash) -> &[u8] {
 
 /// Shows every block that holds some of the records, in their order, until `show` returns `false`.
 pub(crate) fn each_block(
-    connection: &Connection,
+    db: &Db,
     records: &RangeInclusive<u64>,
     mut show: impl FnMut(&Block) -> bool,
-) -> rusqlite::Result<()> {
+) -> Result<(), SqlError> {
     let sql = format!("SELECT {COLUMNS} FROM blocks WHERE last_seq >= ?1 ORDER BY last_seq");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([column(*records.start())])?;
     let mut block = Block::default();
-    while let Some(row) = rows.next()? {
+    db.each(&sql, &[Value::count(*records.start())], |row| {
         block.read(row)?;
-        if block.first > *records.end() || !show(&block) {
-            break;
-        }
-    }
-    Ok(())
+        Ok(block.first <= *records.end() && show(&block))
+    })
 }
 
 /// Returns the block that holds a record.
-pub(crate) fn block_of(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Block>> {
-    let mut found = None;
-    each_block(connection, &(seq..=seq), |block| {
-        found = Some(block.clone());
-        false
+pub(crate) fn block_of(db: &Db, seq: u64) -> Result<Option<Block>, SqlError> {
+    let sql = format!("SELECT {COLUMNS} FROM blocks WHERE last_seq >= ?1 ORDER BY last_seq LIMIT 1");
+    let found = db.optional(&sql, &[Value::count(seq)], |row| {
+        let mut block = Block::default();
+        block.read(row)?;
+        Ok(block)
     })?;
-    Ok(found)
+    Ok(found.filter(|block| block.first <= seq))
 }
 
 /// Returns the link before a block.
-pub(crate) fn hash_before(connection: &Connection, first: u64) -> rusqlite::Result<SealHash> {
+pub(crate) fn hash_before(db: &Db, first: u64) -> Result<SealHash, SqlError> {
     const BEFORE: &str = "
         SELECT CASE WHEN base_seq = ?1 THEN base_hash ELSE (SELECT hash FROM blocks WHERE last_seq = ?1) END FROM chain";
-    connection.query_row(BEFORE, [column(first.saturating_sub(1))], |row| hash(row, 0))
+    db.one(BEFORE, &[Value::count(first.saturating_sub(1))], |row| row.hash(0))
 }

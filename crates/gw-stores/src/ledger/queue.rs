@@ -39,6 +39,8 @@ pub(super) struct Queue {
     failing: AtomicBool,
     /// Records that the writer does not wait beyond.
     batch: usize,
+    /// How long the writer waits for something to do before it looks after its database; `None`: for ever.
+    idle: Option<Duration>,
     state: Mutex<State>,
     /// Wakes the writer for records.
     filled: Condvar,
@@ -67,19 +69,20 @@ struct State {
     notes: Vec<Noting>,
 }
 
+impl State {
+    fn has_nothing(&self) -> bool {
+        self.filling.batch.is_empty() && self.tasks.is_empty() && self.notes.is_empty()
+    }
+}
+
 /// What the writer has to do.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) buffer: Buffer,
     pub(super) tasks: Vec<Task>,
     pub(super) notes: Vec<Noting>,
-}
-
-impl Taken {
-    /// Returns whether there is nothing to do.
-    pub(super) fn is_empty(&self) -> bool {
-        self.buffer.batch.is_empty() && self.tasks.is_empty() && self.notes.is_empty()
-    }
+    /// Whether there is nothing to do, and never will be again.
+    pub(super) is_over: bool,
 }
 
 /// What the writer waits for.
@@ -112,12 +115,13 @@ pub(super) enum Wish {
 }
 
 impl Queue {
-    /// Returns an empty queue that fills the buffer first.
-    pub(super) fn new(places: usize, batch: usize, first: Buffer) -> Self {
+    /// Returns an empty queue that fills the buffer first; its writer looks after its database while it is idle.
+    pub(super) fn new(places: usize, batch: usize, first: Buffer, idle: Option<Duration>) -> Self {
         Self {
             places: Places::new(places),
             failing: AtomicBool::new(false),
             batch,
+            idle,
             state: Mutex::new(State { filling: first, ..State::default() }),
             filled: Condvar::new(),
             closing: Condvar::new(),
@@ -230,18 +234,20 @@ impl Queue {
     // === The writer's side ===
 
     /// Waits for something to do, and takes all there is: the empty buffer is filled from now on, and the full one comes
-    /// back. Everything comes back empty once the queue is closed and empty.
+    /// back. Comes back empty-handed after the idle time, and for good once the queue is closed and empty.
     pub(super) fn take(&self, empty: Buffer) -> Taken {
         let mut state = self.state.lock();
-        while state.filling.batch.is_empty()
-            && state.tasks.is_empty()
-            && state.notes.is_empty()
-            && !state.closed
-        {
+        let mut idle = false;
+        while state.has_nothing() && !state.closed && !idle {
             state.waiting = Waiting::OneRecord;
-            self.filled.wait(&mut state);
+            match self.idle {
+                None => self.filled.wait(&mut state),
+                Some(most) => idle = self.filled.wait_for(&mut state, most).timed_out(),
+            }
         }
-        if state.filling.batch.len() < self.batch && !state.hurry && !state.closed {
+        let is_over = state.has_nothing() && state.closed;
+        let is_idle = state.has_nothing();
+        if state.filling.batch.len() < self.batch && !state.hurry && !state.closed && !is_idle {
             // A wake-up without reason makes a smaller batch, and nothing worse.
             state.waiting = Waiting::FullBatch;
             let gather = if state.filling.segment.is_some() { GATHER_IN_JOURNAL } else { GATHER };
@@ -253,6 +259,7 @@ impl Queue {
             buffer: std::mem::replace(&mut state.filling, empty),
             tasks: std::mem::take(&mut state.tasks),
             notes: std::mem::take(&mut state.notes),
+            is_over,
         }
     }
 
@@ -284,7 +291,7 @@ mod tests {
     fn a_journal_that_cannot_be_written_makes_callers_wait_and_refuses_new_ones() {
         let folder = tempfile::tempdir().unwrap();
         let full = Segment::always_full(folder.path());
-        let queue = Queue::new(4, 4, Buffer { segment: Some(full), ..Buffer::default() });
+        let queue = Queue::new(4, 4, Buffer { segment: Some(full), ..Buffer::default() }, None);
         let push = |wish| with_encoded(&sample_record(1), |encoded| queue.push(encoded, wish));
         assert!(queue.take_place());
         assert_eq!(push(Wish::Whenever), Pushed::Kept);

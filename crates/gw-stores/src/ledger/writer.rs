@@ -2,16 +2,18 @@
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
-use rusqlite::{Connection, ffi};
 use tokio::sync::watch;
 
 use super::{
-    chain::{Chain, Tip, stored_tip},
+    chain::{Chain, Tip, is_stored, stored_tip},
     journal::Segment,
     keys,
     queue::{Buffer, Queue, Taken},
 };
-use crate::encode::Batch;
+use crate::{
+    encode::Batch,
+    sql::{Db, SqlError},
+};
 
 /// The first pause after a failed write; each further one is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -23,7 +25,7 @@ const LAST_TRIES: u32 = 5;
 /// Something that the writer does between two batches.
 pub(super) struct Task(Box<Order>);
 
-type Order = dyn FnOnce(&mut Chain, &mut Connection) + Send;
+type Order = dyn FnOnce(&mut Chain, &Db) + Send;
 
 /// How far the writer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +40,13 @@ pub(super) struct Progress {
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Arc<Queue>,
-    connection: Connection,
+    db: Db,
     chain: Chain,
     /// Records in one transaction at most.
     batch: usize,
     progress: watch::Sender<Progress>,
+    /// The connection that the chain was read on, and its node.
+    connection: (u64, i64),
     /// Whether records were given up, which happens only after the ledger was closed.
     lost: bool,
 }
@@ -50,7 +54,7 @@ pub(super) struct Writer {
 // === impl Task ===
 
 impl Task {
-    pub(super) fn new(task: impl FnOnce(&mut Chain, &mut Connection) + Send + 'static) -> Self {
+    pub(super) fn new(task: impl FnOnce(&mut Chain, &Db) + Send + 'static) -> Self {
         Self(Box::new(task))
     }
 }
@@ -66,26 +70,28 @@ impl std::fmt::Debug for Task {
 impl Writer {
     pub(super) fn new(
         queue: Arc<Queue>,
-        connection: Connection,
+        db: Db,
         chain: Chain,
         batch: usize,
         progress: watch::Sender<Progress>,
     ) -> Self {
-        Self { queue, connection, chain, batch, progress, lost: false }
+        let connection = (db.connections(), db.node());
+        Self { queue, db, chain, batch, progress, connection, lost: false }
     }
 
     /// Runs until the queue is closed and empty; takes turns between the queue's buffer and the spare one.
     pub(super) fn run(mut self, mut spare: Buffer) {
         loop {
-            let taken = self.queue.take(spare);
-            let is_over = taken.is_empty();
-            let Taken { mut buffer, tasks, notes } = taken;
+            let Taken { mut buffer, tasks, notes, is_over } = self.queue.take(spare);
             if is_over {
                 spare = buffer;
                 break;
             }
+            if self.db.is_remote() && (buffer.batch.is_empty() || !notes.is_empty()) {
+                self.look_after();
+            }
             // First: requests wait for these before they call anyone.
-            keys::store(&mut self.connection, notes);
+            keys::store(&self.db, notes);
             self.store_all(&buffer.batch);
             if let Some(segment) = buffer.segment.as_mut().filter(|_| !self.lost) {
                 segment.empty();
@@ -93,7 +99,7 @@ impl Writer {
             buffer.batch.clear();
             self.keep_up();
             for Task(task) in tasks {
-                task(&mut self.chain, &mut self.connection);
+                task(&mut self.chain, &self.db);
             }
             spare = buffer;
         }
@@ -125,11 +131,16 @@ impl Writer {
     fn store(&mut self, batch: &Batch, range: Range<usize>) -> bool {
         let mut pause = PAUSE_MIN;
         let mut tries_left = LAST_TRIES;
+        let mut is_first = true;
         while let Err(error) = self.try_store(batch, range.clone()) {
-            if !self.progress.borrow().failing {
-                tracing::error!(%error, records = range.len(), "the ledger cannot be written; trying again");
+            // A connection that was lost while nobody needed it is made anew without a word.
+            if std::mem::take(&mut is_first) && error.is_lost() {
+                continue;
             }
-            self.set_failing(true);
+            if matches!(error, SqlError::ForeignEnd) {
+                self.db.lose();
+            }
+            self.set_ill(&error, range.len());
             let closed = self.queue.pause(pause);
             pause = pause.saturating_mul(2).min(PAUSE_MAX);
             if closed && tries_left == 0 {
@@ -138,32 +149,56 @@ impl Writer {
             }
             tries_left -= u32::from(closed);
         }
-        if self.queue.is_failing() {
-            tracing::info!("the ledger can be written again");
-            self.set_failing(false);
-        }
+        self.set_well();
         true
     }
 
     /// Writes records in one transaction: all of them, or none.
-    fn try_store(&mut self, batch: &Batch, range: Range<usize>) -> rusqlite::Result<()> {
+    fn try_store(&mut self, batch: &Batch, range: Range<usize>) -> Result<(), SqlError> {
+        if self.is_stored_after_all(|tip| meant(tip, batch, range.clone()))? {
+            return Ok(());
+        }
         let tip = self.commit(batch, range.clone())?;
         self.chain.advance(tip, batch, range);
         Ok(())
     }
 
-    fn commit(&mut self, batch: &Batch, range: Range<usize>) -> rusqlite::Result<Tip> {
-        let transaction = self.connection.transaction()?;
+    fn commit(&mut self, batch: &Batch, range: Range<usize>) -> Result<Tip, SqlError> {
+        let transaction = self.db.transaction()?;
         let stored = stored_tip(&transaction)?;
         if stored != self.chain.tip() {
             // The last commit was reported as failed and was none the less made, or another program has written.
-            let range = range.filter_map(|at| batch.record(at));
-            let meant = range.fold(self.chain.tip(), |tip, encoded| tip.after(encoded.canonical));
-            return if stored == meant { Ok(meant) } else { Err(foreign_end()) };
+            let meant = meant(self.chain.tip(), batch, range);
+            return if stored == meant { Ok(meant) } else { Err(SqlError::ForeignEnd) };
         }
         let tip = self.chain.insert(&transaction, batch, range)?;
         transaction.commit()?;
         Ok(tip)
+    }
+
+    /// Makes sure that there is a connection. On a new one the chain is read again, since nobody knows whether the last
+    /// transaction on the old one was committed, and another gateway may have gone on with its node; returns whether the
+    /// records that lead to an end are stored.
+    fn is_stored_after_all(&mut self, meant: impl FnOnce(Tip) -> Tip) -> Result<bool, SqlError> {
+        let connection = self.db.renew()?;
+        let (known, node) = self.connection;
+        if connection == known {
+            return Ok(false);
+        }
+        let meant = meant(self.chain.tip());
+        let is_stored = meant != self.chain.tip() && self.db.at_node(node, |db| is_stored(db, meant))?;
+        self.chain.read_again(&self.db)?;
+        self.connection = (connection, self.db.node());
+        Ok(is_stored)
+    }
+
+    /// Asks a database on another machine whether it is there, so that a loss is known before a request meets it.
+    fn look_after(&mut self) {
+        let alive = self.db.revive().and_then(|()| self.is_stored_after_all(|tip| tip));
+        match alive {
+            Ok(_) => self.set_well(),
+            Err(error) => self.set_ill(&error, 0),
+        }
     }
 
     /// Adds up and signs what is due. What fails here is due again after the next batch.
@@ -176,8 +211,8 @@ impl Writer {
         }
     }
 
-    fn sum_up(&mut self, fold: bool, checkpoint: bool) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction()?;
+    fn sum_up(&mut self, fold: bool, checkpoint: bool) -> Result<(), SqlError> {
+        let transaction = self.db.transaction()?;
         if fold {
             self.chain.fold_into(&transaction)?;
         }
@@ -200,16 +235,29 @@ impl Writer {
         }
     }
 
+    fn set_ill(&self, error: &SqlError, records: usize) {
+        if !self.progress.borrow().failing {
+            tracing::error!(%error, records, "the ledger cannot be written; trying again");
+        }
+        self.set_failing(true);
+    }
+
+    fn set_well(&self) {
+        if self.queue.is_failing() {
+            tracing::info!("the ledger can be written again");
+            self.set_failing(false);
+        }
+    }
+
     fn set_failing(&self, failing: bool) {
         self.queue.set_failing(failing);
         self.progress.send_if_modified(|now| std::mem::replace(&mut now.failing, failing) != failing);
     }
 }
 
-/// Says that somebody else has written to the chain: going on would break it.
-fn foreign_end() -> rusqlite::Error {
-    let message = "the chain has another end than this process has written".to_owned();
-    rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(message))
+/// Returns where the chain stands once the records are stored.
+fn meant(tip: Tip, batch: &Batch, range: Range<usize>) -> Tip {
+    range.filter_map(|at| batch.record(at)).fold(tip, |tip, encoded| tip.after(encoded.canonical))
 }
 
 impl Drop for Writer {

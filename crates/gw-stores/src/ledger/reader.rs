@@ -1,22 +1,20 @@
 //! The reader's thread: queries on a connection of its own.
 
 use std::{
-    path::Path,
     sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     thread::JoinHandle,
 };
 
 use gw_types::GatewayError;
-use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::{reads::Unreadable, schema};
-use crate::StoreError;
+use super::reads::Unreadable;
+use crate::sql::{Db, SqlError};
 
 /// Queries that wait at once; more are refused as `Overloaded`.
 const WAITING_MAX: usize = 64;
 
-type Question = Box<dyn FnOnce(&Connection) + Send>;
+type Question = Box<dyn FnOnce(Result<&Db, SqlError>) + Send>;
 
 /// Asks the reader's thread. A thread of its own, so that the ledger works under any runtime, or under none.
 #[derive(Debug)]
@@ -26,25 +24,24 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn start(path: &Path) -> Result<Self, StoreError> {
-        let connection = schema::open_to_read(path)?;
+    /// Takes over a connection of its own.
+    pub(super) fn start(db: Db) -> std::io::Result<Self> {
         let (questions, asked) = sync_channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("gw-ledger-read".to_owned())
-            .spawn(move || answer_all(&connection, &asked))
-            .map_err(|source| StoreError::Open { path: path.to_owned(), source: source.into() })?;
+            .spawn(move || answer_all(&db, &asked))?;
         Ok(Self { questions: Some(questions), thread: Some(thread) })
     }
 
     /// Asks one question; dropping the future leaves its answer unheard.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Connection) -> Result<T, Unreadable> + Send + 'static,
+        question: impl FnOnce(&Db) -> Result<T, Unreadable> + Send + 'static,
     ) -> Result<T, GatewayError> {
         let (reply, answer) = oneshot::channel();
-        let asked: Question = Box::new(move |connection| {
+        let asked: Question = Box::new(move |db| {
             // Whoever asked may be gone.
-            let _unheard = reply.send(question(connection));
+            let _unheard = reply.send(db.map_err(Unreadable::from).and_then(question));
         });
         let Some(questions) = &self.questions else { return Err(Unreadable::Now.into()) };
         questions.try_send(asked).map_err(|error| match error {
@@ -62,8 +59,8 @@ impl Reader {
     }
 }
 
-fn answer_all(connection: &Connection, asked: &Receiver<Question>) {
+fn answer_all(db: &Db, asked: &Receiver<Question>) {
     for question in asked {
-        question(connection);
+        question(db.revive().map(|()| db));
     }
 }

@@ -1,12 +1,12 @@
-//! Idempotency keys in the file: one row each, beside the chain and not in it, since their state changes.
+//! Idempotency keys in the database: one row each, beside the chain and not in it, since their state changes.
 
 use std::time::Duration;
 
 use gw_types::{KeyNote, KeyState, RequestId, SealHash, TenantId, UtcTime};
-use rusqlite::{Connection, Row, params};
 use tokio::sync::oneshot;
 
 use super::reads::Unreadable;
+use crate::sql::{Db, Row, SqlError, Value};
 
 /// How long a row is kept after the key was first used.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -20,11 +20,11 @@ pub(super) struct Noting {
 
 /// Stores notes in one transaction and tells those who wait. What cannot be stored is not tried again: whoever waits
 /// does not call a provider.
-pub(super) fn store(connection: &mut Connection, notes: Vec<Noting>) {
+pub(super) fn store(db: &Db, notes: Vec<Noting>) {
     if notes.is_empty() {
         return;
     }
-    let stored = write(connection, &notes);
+    let stored = write(db, &notes);
     if let Err(error) = &stored {
         tracing::error!(%error, keys = notes.len(), "idempotency keys cannot be written");
     }
@@ -34,58 +34,56 @@ pub(super) fn store(connection: &mut Connection, notes: Vec<Noting>) {
     }
 }
 
-fn write(connection: &mut Connection, notes: &[Noting]) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
+const STORE: &str = "
+    INSERT INTO idempotency_keys (tenant, key, fingerprint, request, state, since)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT (tenant, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, request = excluded.request, state = excluded.state, since = excluded.since";
+
+fn write(db: &Db, notes: &[Noting]) -> Result<(), SqlError> {
+    let transaction = db.transaction()?;
     let newest = notes.iter().map(|noting| noting.note.since).max();
     if let Some(newest) = newest {
         let oldest = newest.micros().saturating_sub(i64::try_from(KEPT.as_micros()).unwrap_or(i64::MAX));
-        transaction
-            .prepare_cached("DELETE FROM idempotency_keys WHERE since < ?1")?
-            .execute(params![oldest])?;
+        transaction.execute("DELETE FROM idempotency_keys WHERE since < ?1", &[Value::Int(oldest)])?;
     }
     for Noting { note, .. } in notes {
         let KeyNote { tenant, key, fingerprint, request, state, since } = note;
+        let (tenant, key) = (Value::Text(tenant.as_str()), Value::Bytes(key.as_bytes()));
         let Some(state) = number(*state) else {
-            let delete = "DELETE FROM idempotency_keys WHERE tenant = ?1 AND key = ?2";
-            transaction.prepare_cached(delete)?.execute(params![tenant.as_str(), key.as_bytes()])?;
+            transaction
+                .execute("DELETE FROM idempotency_keys WHERE tenant = ?1 AND key = ?2", &[tenant, key])?;
             continue;
         };
-        transaction
-            .prepare_cached(
-                "INSERT OR REPLACE INTO idempotency_keys (tenant, key, fingerprint, request, state, since)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
-                tenant.as_str(),
-                key.as_bytes(),
-                fingerprint.as_bytes(),
-                request.as_str(),
-                state,
-                since.micros(),
-            ])?;
+        let (fingerprint, request) = (Value::Bytes(fingerprint.as_bytes()), Value::Text(request.as_str()));
+        let (state, since) = (Value::Int(state), Value::Int(since.micros()));
+        transaction.execute(STORE, &[tenant, key, fingerprint, request, state, since])?;
     }
     transaction.commit()
 }
 
 /// Returns the notes of keys that were first used since the instant.
-pub(super) fn since(connection: &Connection, since: UtcTime) -> Result<Vec<KeyNote>, Unreadable> {
-    let mut statement = connection.prepare_cached(
-        "SELECT tenant, key, fingerprint, request, state, since FROM idempotency_keys WHERE since >= ?1",
-    )?;
-    let rows = statement.query_map(params![since.micros()], |row| Ok(note(row)))?;
-    rows.map(|row| row?.ok_or(Unreadable::Row)).collect()
+pub(super) fn since(db: &Db, since: UtcTime) -> Result<Vec<KeyNote>, Unreadable> {
+    let read =
+        "SELECT tenant, key, fingerprint, request, state, since FROM idempotency_keys WHERE since >= ?1";
+    let mut notes = Vec::new();
+    db.each(read, &[Value::Int(since.micros())], |row| {
+        notes.push(note(row).ok_or(Unreadable::Row)?);
+        Ok::<_, Unreadable>(true)
+    })?;
+    Ok(notes)
 }
 
 fn note(row: &Row<'_>) -> Option<KeyNote> {
-    let hash = |at: usize| SealHash::from_slice(row.get_ref(at).ok()?.as_blob().ok()?);
-    let text = |at: usize| row.get_ref(at).ok()?.as_str().ok();
+    let hash = |at: usize| SealHash::from_slice(row.bytes(at).ok()?);
+    let text = |at: usize| row.text(at).ok();
     Some(KeyNote {
         tenant: TenantId::new(text(0)?).ok()?,
         key: hash(1)?,
         fingerprint: hash(2)?,
         request: RequestId::try_from(text(3)?.to_owned()).ok()?,
-        state: state(row.get(4).ok()?)?,
-        since: UtcTime::from_micros(row.get(5).ok()?),
+        state: state(row.int(4).ok()?)?,
+        since: UtcTime::from_micros(row.int(5).ok()?),
     })
 }
 

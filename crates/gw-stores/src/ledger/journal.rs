@@ -161,13 +161,13 @@ fn path(ledger: &Path, end: &str) -> PathBuf {
 }
 
 fn failed(path: &Path, source: std::io::Error) -> StoreError {
-    StoreError::Open { path: path.to_owned(), source: source.into() }
+    StoreError::Open { ledger: path.display().to_string(), source: source.into() }
 }
 
 /// The parser's message may quote the record; it goes no further.
 fn unknown(path: &Path) -> StoreError {
     let source = "the journal holds a record that this version of gw does not know".into();
-    StoreError::Open { path: path.to_owned(), source }
+    StoreError::Open { ledger: path.display().to_string(), source }
 }
 
 #[cfg(test)]

@@ -3,16 +3,13 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use gw_types::SealHash;
-use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{
-    blocks::{self, each_block, tag_of},
-    rows::{Spend, Text, column, count, hash},
-};
+use super::blocks::{self, each_block, tag_of};
 use crate::{
     checkpoint::CheckpointKey,
     encode::Batch,
     hashing::digests,
+    sql::{Db, SqlError, Value},
     sums::{SumNames, Sums},
 };
 
@@ -31,7 +28,7 @@ pub(crate) struct Tip {
 
 /// The one writer's view of the chain.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     tip: Tip,
     folded: u64,
     /// By bucket, then by names.
@@ -53,14 +50,13 @@ struct Added {
 
 impl Chain {
     /// Makes the chain of a new ledger.
-    pub(super) fn begin(connection: &Connection) -> rusqlite::Result<Self> {
-        let ledger: Vec<u8> = connection.query_row("SELECT randomblob(16)", [], |row| row.get(0))?;
-        let ledger = <[u8; 16]>::try_from(ledger.as_slice()).unwrap_or_default();
+    pub(crate) fn begin(db: &Db) -> Result<Self, SqlError> {
+        let ledger = db.new_ledger()?;
         let start = SealHash::genesis(&ledger);
-        connection.execute(
-            "INSERT INTO chain (one, ledger, base_seq, base_hash, tip_seq, tip_hash, folded)
-             VALUES (1, ?1, 0, ?2, 0, ?2, 0)",
-            params![ledger, start.as_bytes()],
+        db.execute(
+            "INSERT INTO chain (ledger, base_seq, base_hash, tip_seq, tip_hash, folded)
+             VALUES (?1, 0, ?2, 0, ?2, 0)",
+            &[Value::Bytes(&ledger), Value::Bytes(start.as_bytes())],
         )?;
         Ok(Self::at(Tip { seq: 0, hash: start }, ledger))
     }
@@ -77,26 +73,35 @@ impl Chain {
         }
     }
 
-    /// Reads where the chain stands, and adds up what was left out of the sums.
-    pub(super) fn read(connection: &Connection, key: Option<CheckpointKey>) -> rusqlite::Result<Self> {
+    /// Reads where the chain stands, or makes the one of a new node, and adds up what was left out of the sums.
+    pub(crate) fn read(db: &Db, key: Option<CheckpointKey>) -> Result<Self, SqlError> {
         let read = "SELECT ledger, tip_seq, tip_hash, folded FROM chain";
-        let (ledger, tip, folded) = connection.query_row(read, [], |row| {
-            let ledger =
-                row.get_ref(0)?.as_blob().ok().and_then(|blob| blob.try_into().ok()).unwrap_or_default();
-            Ok((ledger, Tip { seq: count(row, 1)?, hash: hash(row, 2)? }, count(row, 3)?))
+        let found = db.optional(read, &[], |row| {
+            let ledger = row.bytes(0)?.try_into().unwrap_or_default();
+            Ok((ledger, Tip { seq: row.count(1)?, hash: row.hash(2)? }, row.count(3)?))
         })?;
+        let Some((ledger, tip, folded)) = found else {
+            return Ok(Self { key, ..Self::begin(db)? });
+        };
         let mut chain = Self { folded, key, ..Self::at(tip, ledger) };
         let last = "SELECT seq, newest FROM checkpoints ORDER BY seq DESC LIMIT 1";
-        let last = connection.query_row(last, [], |row| Ok((count(row, 0)?, row.get(1)?))).optional()?;
+        let last = db.optional(last, &[], |row| Ok((row.count(0)?, row.int(1)?)))?;
         (chain.checkpointed, chain.newest) = last.unwrap_or((0, 0));
-        chain.add_left_out(connection)?;
+        chain.add_left_out(db)?;
         Ok(chain)
     }
 
-    fn add_left_out(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Reads where the chain stands now: another process has written to it, or this one does not know whether its last
+    /// transaction was committed.
+    pub(super) fn read_again(&mut self, db: &Db) -> Result<(), SqlError> {
+        *self = Self::read(db, self.key.clone())?;
+        Ok(())
+    }
+
+    fn add_left_out(&mut self, db: &Db) -> Result<(), SqlError> {
         let mut batch = Batch::default();
         let from = self.folded + 1;
-        each_block(connection, &(from..=u64::MAX), |block| {
+        each_block(db, &(from..=u64::MAX), |block| {
             for line in block.each().filter(|line| line.seq >= from && line.id_key.is_some()) {
                 // A line that is no record is `verify`'s to name.
                 let Ok(record) = serde_json::from_slice(line.canonical) else { continue };
@@ -113,12 +118,7 @@ impl Chain {
     }
 
     /// Appends records of a batch; returns where the chain stands once that is committed.
-    pub(super) fn insert(
-        &self,
-        connection: &Connection,
-        batch: &Batch,
-        range: Range<usize>,
-    ) -> rusqlite::Result<Tip> {
+    pub(crate) fn insert(&self, db: &Db, batch: &Batch, range: Range<usize>) -> Result<Tip, SqlError> {
         let mut hashes = Vec::with_capacity(range.len());
         digests(
             range.clone().filter_map(|at| batch.record(at)).map(|encoded| encoded.canonical),
@@ -135,25 +135,25 @@ impl Chain {
                 tip = tip.then(*digest);
                 parts.add(encoded.id_key, &tip.hash);
             }
-            parts.insert(connection, first, tip, batch.text(from..to))?;
+            parts.insert(db, first, tip, batch.text(from..to))?;
             from = to;
         }
-        store_tip(connection, tip)?;
+        store_tip(db, self.tip, tip)?;
         Ok(tip)
     }
 
     /// Appends an entry of the ledger's own, with its line end; returns where the chain stands once that is committed.
-    pub(super) fn insert_note(&self, connection: &Connection, line: &[u8]) -> rusqlite::Result<Tip> {
+    pub(super) fn insert_note(&self, db: &Db, line: &[u8]) -> Result<Tip, SqlError> {
         let tip = self.tip.after(line.strip_suffix(b"\n").unwrap_or(line));
         let mut parts = BlockParts::default();
         parts.add(blocks::NO_KEY, &tip.hash);
-        parts.insert(connection, tip.seq, tip, line)?;
-        store_tip(connection, tip)?;
+        parts.insert(db, tip.seq, tip, line)?;
+        store_tip(db, self.tip, tip)?;
         Ok(tip)
     }
 
     /// Goes on from a tip that was committed with the records of a batch.
-    pub(super) fn advance(&mut self, tip: Tip, batch: &Batch, range: Range<usize>) {
+    pub(crate) fn advance(&mut self, tip: Tip, batch: &Batch, range: Range<usize>) {
         for (at, seq) in range.zip(self.tip.seq + 1..) {
             self.add(batch, at, seq);
         }
@@ -181,60 +181,17 @@ impl Chain {
         });
     }
 
-    pub(super) fn is_fold_due(&self) -> bool {
+    pub(crate) fn is_fold_due(&self) -> bool {
         self.tip.seq - self.folded >= FOLD_RECORDS
     }
 
     /// Adds what was summed up in memory to the tables, inside the caller's transaction. Called again after a failure.
-    pub(super) fn fold_into(&self, connection: &Connection) -> rusqlite::Result<()> {
-        const FIND: &str = "
-            SELECT requests, failed, fallbacks, cache_hits, input_tokens, output_tokens, spent_pico, first_seq
-            FROM sums
-            WHERE bucket = ?1 AND tenant = ?2 AND key = ?3 AND model = ?4 AND deployment = ?5 AND route = ?6";
-        const STORE: &str = "
-            INSERT OR REPLACE INTO sums (bucket, tenant, key, model, deployment, route, first_seq, last_seq,
-                requests, failed, fallbacks, cache_hits, input_tokens, output_tokens, spent_pico)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
-        let (mut find, mut store) = (connection.prepare_cached(FIND)?, connection.prepare_cached(STORE)?);
+    pub(super) fn fold_into(&self, db: &Db) -> Result<(), SqlError> {
         let all = self.unfolded.iter().flat_map(|(bucket, sums)| sums.iter().map(move |sum| (bucket, sum)));
         for (bucket, (names, added)) in all {
-            let names = SumNames::parse(names);
-            let SumNames { tenant, key, model, deployment, route } = names;
-            let found = find
-                .query_row(params![bucket, tenant, key, model, deployment, route], |row| {
-                    let sums = Sums {
-                        requests: count(row, 0)?,
-                        failed: count(row, 1)?,
-                        fallbacks: count(row, 2)?,
-                        cache_hits: count(row, 3)?,
-                        input_tokens: count(row, 4)?,
-                        output_tokens: count(row, 5)?,
-                        spent: Spend::read(row.get_ref(6)?).unwrap_or_default().0,
-                    };
-                    Ok((sums, count(row, 7)?))
-                })
-                .optional()?;
-            let (mut sums, first) = found.unwrap_or((Sums::default(), added.first));
-            sums.add(&added.sums);
-            store.execute(params![
-                bucket,
-                tenant,
-                key,
-                model,
-                deployment,
-                route,
-                column(first.min(added.first)),
-                column(added.last),
-                column(sums.requests),
-                column(sums.failed),
-                column(sums.fallbacks),
-                column(sums.cache_hits),
-                column(sums.input_tokens),
-                column(sums.output_tokens),
-                Spend(sums.spent),
-            ])?;
+            fold_sum(db, *bucket, SumNames::parse(names), added)?;
         }
-        connection.execute("UPDATE chain SET folded = ?1", [column(self.tip.seq)])?;
+        db.execute("UPDATE chain SET folded = ?1", &[Value::count(self.tip.seq)])?;
         Ok(())
     }
 
@@ -245,8 +202,8 @@ impl Chain {
     }
 
     /// Adds up inside a transaction that the caller commits or gives up whole.
-    pub(super) fn fold(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.fold_into(connection)?;
+    pub(crate) fn fold(&mut self, db: &Db) -> Result<(), SqlError> {
+        self.fold_into(db)?;
         self.folded();
         Ok(())
     }
@@ -256,19 +213,19 @@ impl Chain {
     }
 
     /// Signs where the chain stands, unless that is signed already or there is no key, inside the caller's transaction.
-    pub(super) fn checkpoint_into(&self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(super) fn checkpoint_into(&self, db: &Db) -> Result<(), SqlError> {
         let Some(key) = self.key.as_ref().filter(|_| self.checkpointed != self.tip.seq) else {
             return Ok(());
         };
         let signed = key.sign(&self.ledger, self.tip, self.newest);
-        connection.execute(
+        db.execute(
             "INSERT INTO checkpoints (seq, hash, newest, signer, signature) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                column(signed.seq),
-                signed.hash.as_bytes(),
-                signed.newest,
-                signed.signer.as_slice(),
-                signed.signature.as_slice(),
+            &[
+                Value::count(signed.seq),
+                Value::Bytes(signed.hash.as_bytes()),
+                Value::Int(signed.newest),
+                Value::Bytes(signed.signer.as_slice()),
+                Value::Bytes(signed.signature.as_slice()),
             ],
         )?;
         Ok(())
@@ -310,24 +267,72 @@ impl BlockParts {
         (self.min_key, self.max_key) = (self.min_key.min(key), self.max_key.max(key));
     }
 
-    fn insert(&self, connection: &Connection, first: u64, last: Tip, lines: &[u8]) -> rusqlite::Result<()> {
+    fn insert(&self, db: &Db, first: u64, last: Tip, lines: &[u8]) -> Result<(), SqlError> {
         const INSERT: &str = "
             INSERT INTO blocks (last_seq, first_seq, kind, hash, min_key, max_key, tags, id_keys, records)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-        let note = self.max_key == blocks::NO_KEY;
-        connection.prepare_cached(INSERT)?.execute(params![
-            column(last.seq),
-            column(first),
-            note,
-            last.hash.as_bytes(),
-            self.min_key,
-            self.max_key,
-            self.tags,
-            self.keys,
-            Text(lines),
-        ])?;
+        let is_note = self.max_key == blocks::NO_KEY;
+        db.execute(
+            INSERT,
+            &[
+                Value::count(last.seq),
+                Value::count(first),
+                Value::Int(is_note.into()),
+                Value::Bytes(last.hash.as_bytes()),
+                Value::Int(self.min_key),
+                Value::Int(self.max_key),
+                Value::Bytes(&self.tags),
+                Value::Bytes(&self.keys),
+                Value::Utf8(lines),
+            ],
+        )?;
         Ok(())
     }
+}
+
+/// Adds to a row of sums, or makes it.
+fn fold_sum(db: &Db, bucket: i64, names: SumNames<'_>, added: &Added) -> Result<(), SqlError> {
+    const FIND: &str = "
+        SELECT requests, failed, fallbacks, cache_hits, input_tokens, output_tokens, spent_pico, first_seq
+        FROM sums
+        WHERE bucket = ?1 AND tenant = ?2 AND key = ?3 AND model = ?4 AND deployment = ?5 AND route = ?6";
+    const INSERT: &str = "
+        INSERT INTO sums (bucket, tenant, key, model, deployment, route, first_seq, last_seq,
+            requests, failed, fallbacks, cache_hits, input_tokens, output_tokens, spent_pico)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+    const UPDATE: &str = "
+        UPDATE sums SET first_seq = ?7, last_seq = ?8, requests = ?9, failed = ?10, fallbacks = ?11, cache_hits = ?12,
+            input_tokens = ?13, output_tokens = ?14, spent_pico = ?15
+        WHERE bucket = ?1 AND tenant = ?2 AND key = ?3 AND model = ?4 AND deployment = ?5 AND route = ?6";
+    let SumNames { tenant, key, model, deployment, route } = names;
+    let [tenant, key, model, deployment, route] = [tenant, key, model, deployment, route].map(Value::Text);
+    let found = db.optional(FIND, &[Value::Int(bucket), tenant, key, model, deployment, route], |row| {
+        let sums = Sums {
+            requests: row.count(0)?,
+            failed: row.count(1)?,
+            fallbacks: row.count(2)?,
+            cache_hits: row.count(3)?,
+            input_tokens: row.count(4)?,
+            output_tokens: row.count(5)?,
+            spent: row.money(6)?.unwrap_or_default(),
+        };
+        Ok((sums, row.count(7)?))
+    })?;
+    let store = if found.is_some() { UPDATE } else { INSERT };
+    let (mut sums, first) = found.unwrap_or((Sums::default(), added.first));
+    sums.add(&added.sums);
+    let (first, last) = (Value::count(first.min(added.first)), Value::count(added.last));
+    let [requests, failed, fallbacks] = [sums.requests, sums.failed, sums.fallbacks].map(Value::count);
+    let [hits, input, output] = [sums.cache_hits, sums.input_tokens, sums.output_tokens].map(Value::count);
+    let spent = Value::Money(sums.spent);
+    let bucket = Value::Int(bucket);
+    #[rustfmt::skip] // In the order of the columns.
+    let row = [
+        bucket, tenant, key, model, deployment, route, first, last, requests, failed, fallbacks, hits, input, output,
+        spent,
+    ];
+    db.execute(store, &row)?;
+    Ok(())
 }
 
 impl Tip {
@@ -343,15 +348,28 @@ impl Tip {
     }
 }
 
-/// Reads where the chain stands in the file.
-pub(super) fn stored_tip(connection: &Connection) -> rusqlite::Result<Tip> {
-    const READ: &str = "SELECT tip_seq, tip_hash FROM chain";
-    let mut read = connection.prepare_cached(READ)?;
-    read.query_row([], |row| Ok(Tip { seq: count(row, 0)?, hash: hash(row, 1)? }))
+/// Reads where the chain stands in the database.
+pub(super) fn stored_tip(db: &Db) -> Result<Tip, SqlError> {
+    db.one("SELECT tip_seq, tip_hash FROM chain", &[], |row| {
+        Ok(Tip { seq: row.count(0)?, hash: row.hash(1)? })
+    })
 }
 
-fn store_tip(connection: &Connection, tip: Tip) -> rusqlite::Result<()> {
-    const STORE: &str = "UPDATE chain SET tip_seq = ?1, tip_hash = ?2";
-    connection.prepare_cached(STORE)?.execute(params![column(tip.seq), tip.hash.as_bytes()])?;
-    Ok(())
+/// Returns whether a block ends with a link.
+pub(super) fn is_stored(db: &Db, end: Tip) -> Result<bool, SqlError> {
+    let read = "SELECT hash FROM blocks WHERE last_seq = ?1";
+    let found = db.optional(read, &[Value::count(end.seq)], |row| row.hash(0))?;
+    Ok(found == Some(end.hash))
+}
+
+/// Moves the chain's end; refuses where another process has moved it meanwhile.
+fn store_tip(db: &Db, from: Tip, to: Tip) -> Result<(), SqlError> {
+    const STORE: &str = "UPDATE chain SET tip_seq = ?1, tip_hash = ?2 WHERE tip_seq = ?3 AND tip_hash = ?4";
+    let values = [
+        Value::count(to.seq),
+        Value::Bytes(to.hash.as_bytes()),
+        Value::count(from.seq),
+        Value::Bytes(from.hash.as_bytes()),
+    ];
+    if db.execute(STORE, &values)? == 1 { Ok(()) } else { Err(SqlError::ForeignEnd) }
 }

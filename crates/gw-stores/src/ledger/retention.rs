@@ -1,15 +1,16 @@
 //! Deleting by age, with a sealed summary that the chain goes on from.
 
 use gw_types::{AccountingRecord, Money, SealHash, UtcTime};
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::{
     blocks::{block_of, each_block},
     chain::{Chain, Tip},
-    rows::{column, count, hash},
 };
-use crate::encode::spent;
+use crate::{
+    encode::spent,
+    sql::{Db, SqlError, Value},
+};
 
 /// Blocks that one transaction deletes, so that records never wait long for the writer.
 const STEP_ROWS: i64 = 16;
@@ -59,10 +60,10 @@ struct Old {
 /// Seals the summary and moves the chain's base; the rows go with [`delete_some`].
 pub(super) fn retain_chain(
     chain: &mut Chain,
-    connection: &mut Connection,
+    db: &Db,
     before: UtcTime,
-) -> rusqlite::Result<Option<Retained>> {
-    let transaction = connection.transaction()?;
+) -> Result<Option<Retained>, SqlError> {
+    let transaction = db.transaction()?;
     let old = old(&transaction, before)?;
     let Some(tip) = old.tip else { return Ok(None) };
     let last = newest_summary(&transaction)?;
@@ -82,13 +83,13 @@ pub(super) fn retain_chain(
     let end = chain.insert_note(&transaction, &note)?;
     transaction.execute(
         "UPDATE chain SET base_seq = ?1, base_hash = ?2",
-        params![column(tip.seq), tip.hash.as_bytes()],
+        &[Value::count(tip.seq), Value::Bytes(tip.hash.as_bytes())],
     )?;
     // The block that the cut goes through keeps its end.
     if let Some(block) = block_of(&transaction, tip.seq + 1)?.filter(|block| block.first <= tip.seq) {
         block.store_from(&transaction, tip.seq + 1)?;
     }
-    transaction.execute("DELETE FROM checkpoints WHERE seq <= ?1", [column(tip.seq)])?;
+    transaction.execute("DELETE FROM checkpoints WHERE seq <= ?1", &[Value::count(tip.seq)])?;
     transaction.commit()?;
     chain.folded();
     chain.advance_past_note(end);
@@ -96,17 +97,17 @@ pub(super) fn retain_chain(
 }
 
 /// Returns what would be deleted.
-pub(crate) fn retainable(connection: &Connection, before: UtcTime) -> rusqlite::Result<Option<Retained>> {
-    let Old { tip, requests, spent } = old(connection, before)?;
+pub(crate) fn retainable(db: &Db, before: UtcTime) -> Result<Option<Retained>, SqlError> {
+    let Old { tip, requests, spent } = old(db, before)?;
     Ok(tip.map(|tip| Retained { seq: tip.seq, requests, spent }))
 }
 
 /// Reads from the base on, up to the first record that is not old.
-fn old(connection: &Connection, before: UtcTime) -> rusqlite::Result<Old> {
+fn old(db: &Db, before: UtcTime) -> Result<Old, SqlError> {
     let read = "SELECT base_seq, base_hash FROM chain";
-    let base = connection.query_row(read, [], |row| Ok(Tip { seq: count(row, 0)?, hash: hash(row, 1)? }))?;
+    let base = db.one(read, &[], |row| Ok(Tip { seq: row.count(0)?, hash: row.hash(1)? }))?;
     let (mut at, mut old) = (base, Old::default());
-    each_block(connection, &(base.seq + 1..=u64::MAX), |block| {
+    each_block(db, &(base.seq + 1..=u64::MAX), |block| {
         for line in block.each() {
             at = at.after(line.canonical);
             if line.id_key.is_none() {
@@ -133,26 +134,22 @@ pub(crate) fn is_note(line: &[u8]) -> bool {
 }
 
 /// Returns the newest summary in the chain.
-pub(crate) fn newest_summary(connection: &Connection) -> rusqlite::Result<Option<Summary>> {
+pub(crate) fn newest_summary(db: &Db) -> Result<Option<Summary>, SqlError> {
     let newest = "SELECT records FROM blocks WHERE kind = 1 ORDER BY last_seq DESC LIMIT 1";
-    let note = connection
-        .query_row(newest, [], |row| {
-            Ok(row.get_ref(0)?.as_bytes().ok().and_then(|note| serde_json::from_slice::<Note>(note).ok()))
-        })
-        .optional()?;
+    let note = db.optional(newest, &[], |row| Ok(serde_json::from_slice::<Note>(row.bytes(0)?).ok()))?;
     Ok(note.flatten().map(|note| note.retention))
 }
 
 /// Deletes some rows before the base; returns whether there may be more.
-pub(super) fn delete_some(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn delete_some(db: &Db) -> Result<bool, SqlError> {
     let delete = "DELETE FROM blocks WHERE last_seq IN
         (SELECT last_seq FROM blocks WHERE last_seq <= (SELECT base_seq FROM chain) ORDER BY last_seq LIMIT ?1)";
-    Ok(connection.execute(delete, [STEP_ROWS])? > 0)
+    Ok(db.execute(delete, &[Value::Int(STEP_ROWS)])? > 0)
 }
 
 /// Deletes all rows before the base.
-pub(super) fn finish(connection: &Connection) -> rusqlite::Result<()> {
-    while delete_some(connection)? {}
+pub(super) fn finish(db: &Db) -> Result<(), SqlError> {
+    while delete_some(db)? {}
     Ok(())
 }
 
