@@ -7,6 +7,7 @@ mod cache;
 mod cancel;
 mod cluster;
 mod commands;
+mod credentials;
 mod dialects;
 mod drain;
 mod failures;

@@ -40,6 +40,23 @@ impl Provider {
     /// # Errors
     /// [`InvalidProvider`] says which setting cannot be used.
     pub fn new(config: ProviderConfig, clock: Arc<dyn Clock>) -> Result<Self, InvalidProvider> {
+        Self::over(config, clock, None)
+    }
+
+    /// Returns the same provider with what another configuration of it says, its credential above all, over the same
+    /// connections: their limits and ways stay, and what the configuration says of them is not looked at.
+    ///
+    /// # Errors
+    /// [`InvalidProvider`] says which setting cannot be used.
+    pub fn with_account(&self, config: ProviderConfig) -> Result<Self, InvalidProvider> {
+        Self::over(config, Arc::clone(&self.clock), Some(Arc::clone(&self.upstream)))
+    }
+
+    fn over(
+        config: ProviderConfig,
+        clock: Arc<dyn Clock>,
+        upstream: Option<Arc<Upstream>>,
+    ) -> Result<Self, InvalidProvider> {
         let ProviderConfig { name, kind, base_url, api_key, credentials, headers, transport } = config;
         let account = match &credentials {
             Some(ProviderCredentials::ServiceAccount(text)) => Some(ServiceAccount::parse(text.expose())?),
@@ -54,7 +71,10 @@ impl Provider {
         let credential = outside.credential(&kind, account, credentials.as_ref())?;
         headers::check(&kind, &fixed, &credential)?;
         let secrets = secrets(api_key, headers, credentials);
-        let upstream = Arc::new(Upstream::new(name, location.origin, &transport)?);
+        let upstream = match upstream {
+            Some(upstream) => upstream,
+            None => Arc::new(Upstream::new(name, location.origin, &transport)?),
+        };
         Ok(Self {
             upstream,
             layout: Layout { site, base: location.path, headers: fixed },

@@ -36,8 +36,8 @@ pub(crate) use self::{
     limits::{BudgetEntry, ScopeEntry},
     matching::MatchEntry,
     provider::{
-        CredentialsEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry, ScriptEntry,
-        TransportEntry,
+        AccountEntry, CredentialsEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry,
+        ScriptEntry, TransportEntry,
     },
     route::{CacheEntry, RouteEntry, TemperatureEntry},
     scopes::{OrganisationEntry, WholeEntry},

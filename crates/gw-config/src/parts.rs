@@ -142,10 +142,8 @@ fn element(path: &str) -> &str {
 }
 
 fn targets(config: &Config, built: &Built) -> Vec<Target> {
-    let target = |(name, entry): (&DeploymentName, &Located<DeploymentEntry>)| Target {
-        deployment: Arc::new(facts(name, &entry.value)),
-        adapter: built.adapter(name),
-    };
+    let target =
+        |(name, entry): (&DeploymentName, &Located<DeploymentEntry>)| built.target(facts(name, &entry.value));
     config.file.deployments.iter().map(target).collect()
 }
 

@@ -4,8 +4,8 @@ use std::{future::Future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use gw_limits::{InputEstimate, Worth};
 use gw_types::{
-    Answer, AttemptPlan, AttemptRecord, BoundedText, CompleteAnswer, Deployment, ErrorKind, ExclusionRecord,
-    FallOver, GatewayError, MonoTime, NormalizedRequest, Prepared, Sleep, TokenCount,
+    Adapter, Answer, AttemptPlan, AttemptRecord, BoundedText, CompleteAnswer, Deployment, ErrorKind,
+    ExclusionRecord, FallOver, GatewayError, MonoTime, NormalizedRequest, Prepared, Sleep, TokenCount,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     backoff::{self, backoff},
     estimate,
     flight::Flight,
+    health::{Bar, Tried, concerns_credential},
     opening::{Opened, open_stream},
     pinned::TargetState,
     policy::{RoutePolicy, Target},
@@ -94,6 +95,7 @@ impl Attempts<'_> {
         target: &Target,
     ) -> Result<Served, CandidateEnd> {
         let mut retries = 0;
+        let mut tried = Tried::default();
         loop {
             let now = flight.now();
             if flight.remaining(now) < target.deployment.timing.min_attempt {
@@ -104,20 +106,21 @@ impl Attempts<'_> {
                 // Before anything of the deployment is taken: the ledger may be slow.
                 claim.dispatch(deadline).await.map_err(CandidateEnd::Final)?;
             }
-            self.pass_breaker(flight, position, retries)?;
+            self.pass_breaker(flight, position, (retries, tried))?;
             // Every attempt for itself: a waiting retry has given all of it back.
             let wanted = self.wanted(flight, self.chain[position]);
             let taken = station::take(flight, self.chain[position], &target.deployment, wanted).await;
             if let Err(unavailable) = taken {
-                flight.held.ticket = None;
+                flight.held.drop_tickets();
                 return Err(CandidateEnd::Unavailable(unavailable));
             }
             if flight.remaining(flight.now()) < target.deployment.timing.min_attempt {
-                flight.held.ticket = None;
+                flight.held.drop_tickets();
                 flight.held.call.release();
                 return Err(CandidateEnd::Final(no_time_left()));
             }
             let began = flight.now();
+            let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
             let outcome = self.attempt(flight, position, target).await;
             self.observe(flight, position, target, began, outcome.is_ok());
             judge(flight, &outcome);
@@ -130,14 +133,21 @@ impl Attempts<'_> {
                 }
                 Err(error) => error,
             };
+            flight.held.call.release();
+            if let Some(index) = credential {
+                tried.add(index);
+                if self.may_switch(flight, position, &error, tried) {
+                    continue;
+                }
+            }
             if error.may_retry() {
                 budget.failed();
             }
-            flight.held.call.release();
             let may_retry = budget.allows_retry() && !breaker.is_open();
             match self.next(flight, (position, &target.deployment), &error, retries, may_retry) {
                 Next::Retry(delay) => {
                     retries += 1;
+                    tried = Tried::default();
                     if !wait(flight, delay, target.deployment.timing.min_attempt).await {
                         return Err(CandidateEnd::Final(error));
                     }
@@ -150,18 +160,41 @@ impl Attempts<'_> {
 
     /// Passes the deployment's breaker, which may have changed since the decision. It must not take the last candidate
     /// from a request that nobody was called for; a retry was let in before.
-    fn pass_breaker(&self, flight: &mut Flight, position: usize, retries: u32) -> Result<(), CandidateEnd> {
+    fn pass_breaker(
+        &self,
+        flight: &mut Flight,
+        position: usize,
+        (retries, tried): (u32, Tried),
+    ) -> Result<(), CandidateEnd> {
         let now = flight.now();
         let is_only = retries > 0 || (flight.attempts_made() == 0 && position + 1 == self.chain.len());
-        let breaker = &flight.policy.target_state(self.chain[position]).breaker;
-        let entered = breaker.enter(is_only, now, flight.state.random.as_ref());
-        let ticket = entered.map_err(|(why, until)| {
+        let state = flight.policy.target_state(self.chain[position]);
+        let random = flight.state.random.as_ref();
+        let barred = |(why, until): (Bar, MonoTime)| {
             let error = GatewayError::new(ErrorKind::NoRouteAvailable, "no deployment may be asked now")
                 .with_retry_after(until.saturating_since(now));
             CandidateEnd::Unavailable(Unavailable { reason: why.as_str(), error })
-        })?;
-        flight.held.ticket = Some(ticket);
+        };
+        let ticket = state.breaker.enter(is_only, now, random).map_err(barred)?;
+        let credential = state.credentials.choose(tried, is_only, now, random).map_err(barred)?;
+        (flight.held.ticket, flight.held.credential) = (Some(ticket), credential);
         Ok(())
+    }
+
+    /// Returns whether a call that one credential was refused is made again with another, at once. That is the
+    /// request's next attempt and counts as a retry for the whole process, so that no outage is made worse by it; it is
+    /// none of the deployment's own, which may be as well as ever.
+    fn may_switch(&self, flight: &Flight, position: usize, error: &GatewayError, tried: Tried) -> bool {
+        let now = flight.now();
+        let state = flight.policy.target_state(self.chain[position]);
+        let min_attempt = flight.policy.target(self.chain[position]).deployment.timing.min_attempt;
+        concerns_credential(error)
+            && !error.is_pinned()
+            && !self.request.context.side_effecting
+            && flight.attempts_made() < self.max_attempts
+            && flight.remaining(now) >= min_attempt
+            && state.credentials.has_other(tried, now)
+            && flight.state.retries.ratio().take()
     }
 
     /// Tells the strategies how long the deployment took. What failed counts as if it had taken all its time, so that
@@ -193,10 +226,13 @@ impl Attempts<'_> {
         // An answer that no model writes has no length to bound.
         let output_bound = output_bound.filter(|_| self.request.operation.generates());
         let plan = AttemptPlan { output_bound, timeout, strict: self.route.strict_translation };
-        let prepared = target.adapter.prepare(self.request, &target.deployment, &plan)?;
+        let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
+        let adapter = target.adapter_of(credential);
+        let prepared = adapter.prepare(self.request, &target.deployment, &plan)?;
         note_loss(flight, &prepared);
         let record = AttemptRecord {
             deployment: target.deployment.name.clone(),
+            credential: credential.and_then(|index| Some(target.credentials.get(index)?.name.clone())),
             model: target.deployment.model.clone(),
             error: None,
             status: None,
@@ -208,7 +244,7 @@ impl Attempts<'_> {
         flight.record().attempts.push(record);
         let stream = prepared.stream;
         flight.dispatch(self.chain[position], stream, began);
-        let result = self.call(flight, target, prepared, began.saturating_add(timeout)).await;
+        let result = self.call(flight, adapter.as_ref(), prepared, began.saturating_add(timeout)).await;
         if let Err(error) = &result {
             let now = flight.now();
             flight.attempt_failed(error, now);
@@ -220,13 +256,13 @@ impl Attempts<'_> {
     async fn call(
         &self,
         flight: &mut Flight,
-        target: &Target,
+        adapter: &dyn Adapter,
         prepared: Prepared,
         until: MonoTime,
     ) -> Result<Served, GatewayError> {
         let stream = prepared.stream;
         let mut timer = flight.state.clock.sleep_until(until);
-        let answer = within(&mut timer, target.adapter.call(prepared)).await??;
+        let answer = within(&mut timer, adapter.call(prepared)).await??;
         match (answer, stream) {
             (Answer::Complete(answer), false) => {
                 flight.spans.first_byte = Some(flight.now());
@@ -441,8 +477,12 @@ fn judge(flight: &mut Flight, outcome: &Result<Served, GatewayError>) {
         Ok(Served::Complete(_)) => flight.judge(Ok(())),
         Ok(Served::Stream(_)) => {
             let now = flight.now();
+            let random = flight.state.random.as_ref();
             if let Some(ticket) = &mut flight.held.ticket {
-                ticket.opened(now, flight.state.random.as_ref());
+                ticket.opened(now, random);
+            }
+            if let Some(credential) = &mut flight.held.credential {
+                credential.opened(now, random);
             }
         }
         Err(error) => flight.judge(Err(error)),

@@ -16,6 +16,7 @@ use gw_types::{
 use self::record::{blank_record, may_be_billed};
 use crate::{
     estimate,
+    health::concerns_credential,
     held::Held,
     idempotency::{KeptAnswer, KeptContent, attempt_id},
     pinned::Pinned,
@@ -204,8 +205,16 @@ impl Flight {
 
     /// Says what became of the open call, for its deployment's health. Says nothing the second time.
     pub(crate) fn judge(&mut self, result: Result<(), &GatewayError>) {
-        if let Some(ticket) = self.held.ticket.take() {
-            ticket.judge(result, self.now(), self.state.random.as_ref());
+        let (now, random) = (self.now(), Arc::clone(&self.state.random));
+        let ticket = self.held.ticket.take();
+        // What concerns one credential of several says nothing about the deployment.
+        let mut concerns_deployment = true;
+        if let Some(credential) = self.held.credential.take() {
+            concerns_deployment = !result.is_err_and(concerns_credential);
+            credential.judge(result, now, random.as_ref());
+        }
+        if let Some(ticket) = ticket.filter(|_| concerns_deployment) {
+            ticket.judge(result, now, random.as_ref());
         }
     }
 

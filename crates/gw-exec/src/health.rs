@@ -5,6 +5,7 @@
 //! are out, the router names the one that recovers first, and it is asked once.
 
 mod breaker;
+mod credentials;
 mod history;
 mod machine;
 
@@ -12,31 +13,38 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use foldhash::fast::FixedState;
 use gw_routing::{Availability, ExclusionReason, Standing};
-use gw_types::{DeploymentName, MonoTime, Random};
+use gw_types::{CredentialName, DeploymentName, MonoTime, Random};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 pub use self::breaker::{BreakerSnapshot, BreakerState};
 pub(crate) use self::{
     breaker::{Breaker, Ticket},
+    credentials::{Chosen, Credentials, Tried, concerns_credential},
     machine::{Access, Bar},
 };
 use crate::pinned::Pinned;
 
-/// Every breaker. They outlive a reload: the key is the deployment's name.
+/// Every breaker. They outlive a reload: the key is the deployment's name, and the credential's where there are several.
 #[derive(Debug, Default)]
-pub(crate) struct Breakers(Mutex<HashMap<DeploymentName, Arc<Breaker>, FixedState>>);
+pub(crate) struct Breakers(Mutex<HashMap<Owner, Arc<Breaker>, FixedState>>);
+
+/// Whose breaker it is.
+type Owner = (DeploymentName, Option<CredentialName>);
 
 impl Breakers {
     /// Returns the deployment's breaker; names come from the configuration, so the map is bounded by it.
     pub(crate) fn deployment(&self, name: &DeploymentName) -> Arc<Breaker> {
-        let mut breakers = self.0.lock();
-        if let Some(breaker) = breakers.get(name) {
-            return Arc::clone(breaker);
-        }
-        let breaker = Arc::new(Breaker::default());
-        breakers.insert(name.clone(), Arc::clone(&breaker));
-        breaker
+        self.of((name.clone(), None))
+    }
+
+    /// Returns the breaker of one of the deployment's credentials.
+    pub(crate) fn credential(&self, name: &DeploymentName, credential: &CredentialName) -> Arc<Breaker> {
+        self.of((name.clone(), Some(credential.clone())))
+    }
+
+    fn of(&self, owner: Owner) -> Arc<Breaker> {
+        Arc::clone(self.0.lock().entry(owner).or_default())
     }
 }
 
@@ -70,7 +78,7 @@ impl Moment<'_> {
         if reason != ExclusionReason::Unavailable {
             return reason.as_str();
         }
-        match self.policy.target_state(deployment).breaker.look(self.now) {
+        match self.policy.target_state(deployment).look(self.now) {
             Access::Barred { why, .. } => why.as_str(),
             Access::Share(_) => "returning",
             // Another request has changed it since.
@@ -93,7 +101,7 @@ impl Moment<'_> {
 
 impl Availability for Moment<'_> {
     fn state(&self, deployment: usize) -> Standing {
-        match self.policy.target_state(deployment).breaker.look(self.now) {
+        match self.policy.target_state(deployment).look(self.now) {
             Access::Free | Access::Probe => Standing::Available,
             Access::Share(milli) if self.passes(deployment, milli) => Standing::Available,
             Access::Share(_) => Standing::Until(self.now),

@@ -4,7 +4,11 @@ use gw_limits::{Admission, DeploymentSlot, Reservation, Slot, TokensInFlight};
 use gw_types::{Money, MonoTime, TokenCount};
 use smallvec::SmallVec;
 
-use crate::{health::Ticket, idempotency::Claim, shared_limits::SharedHeld};
+use crate::{
+    health::{Chosen, Ticket},
+    idempotency::Claim,
+    shared_limits::SharedHeld,
+};
 
 /// What a request holds in the scopes of its caller.
 #[derive(Debug, Default)]
@@ -18,6 +22,8 @@ pub(crate) struct Held {
     pub(crate) shared_limits: SmallVec<[SharedHeld; 1]>,
     /// What its open call will say about the deployment's health.
     pub(crate) ticket: Option<Ticket>,
+    /// The credential that its open call is made with, where there are several.
+    pub(crate) credential: Option<Chosen>,
     /// Its idempotency key.
     pub(crate) claim: Option<Box<Claim>>,
 }
@@ -32,6 +38,11 @@ pub(crate) struct CallHeld {
 }
 
 impl Held {
+    /// Drops what would say something about health, where no call is made.
+    pub(crate) fn drop_tickets(&mut self) {
+        (self.ticket, self.credential) = (None, None);
+    }
+
     /// Marks that the provider may bill from now on.
     pub(crate) fn dispatched(&mut self) {
         for reservation in [&mut self.reservation, &mut self.call.reservation].into_iter().flatten() {

@@ -66,12 +66,13 @@ pub use self::{
     judging::JudgeCodec,
     policy::{
         DeploymentPolicy, KeyScope, Policy, PolicyConfig, QueuePolicy, RouteEmbedder, RoutePolicy, Target,
+        TargetCredential,
         TenantPolicy, TokenFacts,
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, KeptEvents, Reply, ReplyHead, Settled, StreamBody},
     shared_limits::{LossPolicy, SharedConfig, SharedSnapshot},
-    snapshot::{CacheReport, CacheScopeUsage, DeploymentSnapshot, GatewaySnapshot},
+    snapshot::{CacheReport, CacheScopeUsage, CredentialSnapshot, DeploymentSnapshot, GatewaySnapshot},
     state::StateConfig,
     system::{SystemClock, SystemIds, SystemRandom},
 };

@@ -5,9 +5,15 @@ use std::{collections::HashMap, ops::Deref, sync::Arc};
 use foldhash::fast::FixedState;
 use gw_limits::{DeploymentSlots, Subject, SubjectIds};
 use gw_routing::{BoundStrategies, Strategy};
-use gw_types::TenantId;
+use gw_types::{MonoTime, TenantId};
 
-use crate::{budget::RetryBudget, health::Breaker, lanes::Lane, policy::Policy, state::State};
+use crate::{
+    budget::RetryBudget,
+    health::{Access, Breaker, Credentials},
+    lanes::Lane,
+    policy::{Policy, TargetCredential},
+    state::State,
+};
 
 /// What a request pins: the policy of the moment, and the long-lived state of its tenants and deployments.
 #[derive(Debug)]
@@ -32,6 +38,26 @@ pub(crate) struct TargetState {
     pub(crate) counts_tokens: bool,
     pub(crate) retries: Arc<RetryBudget>,
     pub(crate) breaker: Arc<Breaker>,
+    /// The health of each credential, where there are several.
+    pub(crate) credentials: Credentials,
+}
+
+impl TargetState {
+    /// Returns what a request finds: a deployment that is well and has a credential that is.
+    pub(crate) fn look(&self, now: MonoTime) -> Access {
+        let own = self.breaker.look(now);
+        match (own, self.credentials.look(now)) {
+            (Access::Barred { until, why }, Access::Barred { until: keys, .. }) => {
+                Access::Barred { until: until.max(keys), why }
+            }
+            (Access::Barred { .. }, Access::Free | Access::Share(_) | Access::Probe) => own,
+            (Access::Free | Access::Share(_) | Access::Probe, barred @ Access::Barred { .. }) => barred,
+            (
+                Access::Free | Access::Share(_) | Access::Probe,
+                Access::Free | Access::Share(_) | Access::Probe,
+            ) => own,
+        }
+    }
 }
 
 impl Pinned {
@@ -50,7 +76,11 @@ impl Pinned {
             let has_windows = |limits: &Subject| limits.has_budget() || limits.has_token_limit();
             let counts_tokens = lane.tokens.is_some() || limits.as_ref().is_some_and(has_windows);
             let (retries, breaker) = (state.retries.deployment(name), state.breakers.deployment(name));
-            TargetState { limits, slots, lane, counts_tokens, retries, breaker }
+            let breaker_of = |credential: &TargetCredential| {
+                (credential.name.clone(), state.breakers.credential(name, &credential.name))
+            };
+            let credentials = Credentials::new(target.credentials.iter().map(breaker_of).collect());
+            TargetState { limits, slots, lane, counts_tokens, retries, breaker, credentials }
         });
         let (tenants, targets) =
             (policy.tenants().into_iter().filter_map(subject).collect(), targets.collect());

@@ -7,8 +7,8 @@ use gw_cache::{CachePolicy, Embedder};
 use gw_limits::{Priority, Rate, Vocabulary};
 use gw_routing::{ModelPattern, Router, RoutingConfig, RoutingError};
 use gw_types::{
-    Adapter, BoundedText, Classification, Deployment, DeploymentName, KeyIdentity, KeyName, ModelName,
-    Residency, RouteName, TenantId, TokenCount,
+    Adapter, BoundedText, Classification, CredentialName, Deployment, DeploymentName, KeyIdentity, KeyName,
+    ModelName, Residency, RouteName, TenantId, TokenCount,
 };
 
 /// A deployment and the adapter that calls it.
@@ -16,8 +16,36 @@ use gw_types::{
 pub struct Target {
     /// The facts.
     pub deployment: Arc<Deployment>,
-    /// What calls it.
+    /// What calls it; with the first credential, where there are several.
     pub adapter: Arc<dyn Adapter>,
+    /// Every credential that it may be called with, in order of preference, if there are several; at most
+    /// [`Target::CREDENTIALS_MAX`]. Empty: the adapter has one of its own, or needs none.
+    pub credentials: Vec<TargetCredential>,
+}
+
+/// One of several credentials, and what calls the deployment with it.
+#[derive(Clone, Debug)]
+pub struct TargetCredential {
+    /// Its name in the configuration.
+    pub name: CredentialName,
+    /// What calls the deployment: destination and credential are one unit.
+    pub adapter: Arc<dyn Adapter>,
+}
+
+impl Target {
+    /// The most credentials of one deployment.
+    pub const CREDENTIALS_MAX: usize = 16;
+
+    /// Returns a deployment that is called in one way alone.
+    pub fn new(deployment: Arc<Deployment>, adapter: Arc<dyn Adapter>) -> Self {
+        Self { deployment, adapter, credentials: Vec::new() }
+    }
+
+    /// Returns what calls the deployment with the credential at the place; with its own where there are not several.
+    pub(crate) fn adapter_of(&self, credential: Option<usize>) -> &Arc<dyn Adapter> {
+        let own = credential.and_then(|index| self.credentials.get(index));
+        own.map_or(&self.adapter, |credential| &credential.adapter)
+    }
 }
 
 /// What a route decides beside the chain.

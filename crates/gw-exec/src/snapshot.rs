@@ -2,7 +2,7 @@
 
 use gw_cache::{CacheUsage, InvalidationScope, JudgeReport, PartitionReport};
 use gw_limits::{Accuracy, PoolSnapshot};
-use gw_types::{DeploymentName, TokenCount};
+use gw_types::{CredentialName, DeploymentName, TokenCount};
 
 use crate::{SharedSnapshot, health::BreakerSnapshot, pinned::Pinned, state::State};
 
@@ -31,6 +31,17 @@ pub struct DeploymentSnapshot {
     /// Tokens in flight; `None`: not limited and not counted.
     pub tokens_in_flight: Option<TokenCount>,
     /// Whether it is asked at all.
+    pub breaker: BreakerSnapshot,
+    /// The credentials that it is called with, in configured order, if there are several.
+    pub credentials: Vec<CredentialSnapshot>,
+}
+
+/// How well a credential is, at one deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CredentialSnapshot {
+    /// Its name in the configuration.
+    pub name: CredentialName,
+    /// Whether it is used at all.
     pub breaker: BreakerSnapshot,
 }
 
@@ -82,6 +93,14 @@ impl GatewaySnapshot {
                 limit: held.slots.as_ref().and_then(|slots| slots.limit()),
                 tokens_in_flight: held.lane.tokens.as_ref().map(|tokens| tokens.in_use()),
                 breaker: held.breaker.snapshot(now, utc),
+                credentials: held
+                    .credentials
+                    .iter()
+                    .map(|(name, breaker)| CredentialSnapshot {
+                        name: name.clone(),
+                        breaker: breaker.snapshot(now, utc),
+                    })
+                    .collect(),
             }
         };
         Self {

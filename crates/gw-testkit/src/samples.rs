@@ -4,10 +4,10 @@ use std::num::NonZeroU32;
 
 use gw_types::{
     AccountingRecord, AttemptRecord, BoundedText, CacheControl, CacheState, Capability, CapabilitySet,
-    Classification, DecisionRecord, Deployment, DeploymentName, DeploymentTiming, ErrorKind, ExclusionRecord,
-    FactsRecord, KeyName, LatencySplit, LimiterVerdict, ModelName, Money, Operation, Outcome, Price, Pricing,
-    ProviderName, Region, RequestId, Residency, RouteName, SideCost, TaskClass, TenantId, TokenCount, Usage,
-    UtcTime,
+    Classification, CredentialName, DecisionRecord, Deployment, DeploymentName, DeploymentTiming, ErrorKind,
+    ExclusionRecord, FactsRecord, KeyName, LatencySplit, LimiterVerdict, ModelName, Money, Operation,
+    Outcome, Price, Pricing, ProviderName, Region, RequestId, Residency, RouteName, SideCost, TaskClass,
+    TenantId, TokenCount, Usage, UtcTime,
 };
 
 /// When the records of [`sample_record`] start: 2030-01-01T00:00:00Z, in microseconds since 1970.
@@ -118,6 +118,7 @@ fn sample_decision() -> DecisionRecord {
 fn sample_attempts() -> Vec<AttemptRecord> {
     let failed = AttemptRecord {
         deployment: name(DeploymentName::new("ptu")),
+        credential: Some(name(CredentialName::new("main"))),
         model: name(ModelName::new("gpt-4.1")),
         error: Some(ErrorKind::ProviderRateLimited),
         status: Some(429),

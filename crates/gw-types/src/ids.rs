@@ -110,6 +110,10 @@ name! {
     ProviderName
 }
 name! {
+    /// Names one of several credentials of a provider; never holds any of it.
+    CredentialName
+}
+name! {
     /// Names a deployment: a model at an endpoint in a region.
     DeploymentName
 }

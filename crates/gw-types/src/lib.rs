@@ -58,8 +58,8 @@ pub use self::{
     frame::{FrameFacts, StreamItem},
     idempotency::{IdempotencyKey, KeyNote, KeyState},
     ids::{
-        DeploymentName, InvalidName, KeyName, ModelName, ProviderName, Region, RequestId, Residency,
-        RouteName, TaskClass, TenantId,
+        CredentialName, DeploymentName, InvalidName, KeyName, ModelName, ProviderName, Region, RequestId,
+        Residency, RouteName, TaskClass, TenantId,
     },
     keys::{KeyIdentity, KeyStore, Network, NotANetwork},
     ledger::{Ledger, LedgerPlace, LedgerQueue, Receipt, RecordQuery, SpendDetail, SpendRow, StoredRecord},

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    BoundedText, CacheControl, CapabilitySet, Classification, DeploymentName, ErrorKind, KeyName, ModelName,
-    Money, Operation, Outcome, RequestId, Residency, RouteName, TaskClass, TenantId, TokenCount, Usage,
-    UtcTime,
+    BoundedText, CacheControl, CapabilitySet, Classification, CredentialName, DeploymentName, ErrorKind,
+    KeyName, ModelName, Money, Operation, Outcome, RequestId, Residency, RouteName, TaskClass, TenantId,
+    TokenCount, Usage, UtcTime,
 };
 
 /// What happened to one request.
@@ -227,6 +227,9 @@ impl LimiterVerdict {
 pub struct AttemptRecord {
     /// The deployment called.
     pub deployment: DeploymentName,
+    /// Which of its provider's credentials it was called with; absent: the provider has one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential: Option<CredentialName>,
     /// The model that was sent.
     pub model: ModelName,
     /// How it failed; `None`: it did not.

@@ -187,7 +187,7 @@ fn target(stage: &Arc<Stage>, world: usize, index: usize) -> Target {
         max_concurrency: config.slots.and_then(NonZeroU32::new),
     };
     let adapter = Arc::new(Provider { stage: Arc::clone(stage), deployment: index });
-    Target { deployment: Arc::new(deployment), adapter }
+    Target::new(Arc::new(deployment), adapter)
 }
 
 pub(crate) fn pricing() -> Pricing {

@@ -1,6 +1,7 @@
 //! What the reader says about one change to a sound file: place, fault and remedy.
 
 mod catalogue;
+mod credentials;
 mod environment;
 mod kinds;
 mod limits;

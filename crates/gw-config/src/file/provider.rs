@@ -1,13 +1,14 @@
 //! `[providers.X]`: a provider account or server, and how it is reached.
 
 mod credentials;
+mod several;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use gw_dialects::vendors::{PRESETS, Preset};
 use serde::{Serialize, Serializer};
 
-pub(crate) use self::credentials::CredentialsEntry;
+pub(crate) use self::{credentials::CredentialsEntry, several::AccountEntry};
 use super::written;
 use crate::{
     mask,
@@ -37,6 +38,9 @@ pub(crate) struct HttpEntry {
     pub(crate) api_key: Option<Located<FoundSecret>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) credentials: Option<Located<CredentialsEntry>>,
+    /// Several of them, in order of preference; then neither of the two above.
+    #[serde(rename = "credentials", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) accounts: Vec<Located<AccountEntry>>,
     pub(crate) api_version: Option<Located<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) project: Option<Located<String>>,
@@ -135,9 +139,10 @@ const KINDS: [(&str, Kind); 8] = [
     ("scripted", Kind::Scripted),
 ];
 
-const HTTP_KEYS: [&str; 11] = [
+const HTTP_KEYS: [&str; 12] = [
     "base_url",
     "api_key",
+    "credentials",
     "headers",
     "ca_file",
     "connect_timeout_ms",
@@ -150,12 +155,11 @@ const HTTP_KEYS: [&str; 11] = [
 ];
 
 /// Keys that one kind alone has, and its name.
-const KIND_KEYS: [(&str, ProviderKindEntry, &str); 12] = [
+const KIND_KEYS: [(&str, ProviderKindEntry, &str); 11] = [
     ("vendor", ProviderKindEntry::OpenaiCompatible, "is for `kind = \"openai-compatible\"` only"),
     ("api_version", ProviderKindEntry::AzureOpenai, "is for `kind = \"azure-openai\"` only"),
     ("project", ProviderKindEntry::Vertex, ONLY_VERTEX),
     ("location", ProviderKindEntry::Vertex, ONLY_VERTEX),
-    ("credentials", ProviderKindEntry::Vertex, ONLY_VERTEX),
     ("region", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
     ("access_key_id", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
     ("secret_access_key", ProviderKindEntry::Bedrock, ONLY_BEDROCK),
@@ -220,8 +224,11 @@ pub(super) fn read(node: &Node<'_>, outside: Outside<'_>) -> Option<ProviderEntr
 fn http(section: &mut Section<'_>, kind: ProviderKindEntry, outside: Outside<'_>) -> Option<ProviderEntry> {
     let vendor = vendor(section, kind);
     let base_url = base_url(section, kind, vendor.is_none_or(|vendor| vendor.is_some()));
-    let api_key = section.optional("api_key").and_then(|node| outside.secret(&node));
-    let credentials = credentials::read(section, kind, api_key.as_ref(), outside);
+    let accounts = several::read(section, kind, outside);
+    let has_one = accounts.as_ref().is_some_and(Vec::is_empty);
+    let api_key = section.optional("api_key").filter(|_| has_one).and_then(|node| outside.secret(&node));
+    let credentials =
+        if has_one { credentials::read(section, kind, api_key.as_ref(), outside) } else { Some(None) };
     let api_version = (kind == ProviderKindEntry::AzureOpenai).then(|| api_version(section));
     let project = text_of(section, kind, ProviderKindEntry::Vertex, "project");
     let location = required_text(section, kind, ProviderKindEntry::Vertex, "location", "\"europe-west4\"");
@@ -241,6 +248,7 @@ fn http(section: &mut Section<'_>, kind: ProviderKindEntry, outside: Outside<'_>
         base_url,
         api_key,
         credentials: credentials?,
+        accounts: accounts?,
         api_version,
         project,
         location: location?,

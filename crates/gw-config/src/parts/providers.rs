@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gw_adapters::{
     InvalidProvider, Provider, ProviderConfig, ProviderCredentials, ProviderKind, ProxyConfig, Script,
-    ScriptedAdapter, TransportConfig,
+    ScriptedAdapter, TransportConfig, TransportSnapshot,
 };
-use gw_types::{Adapter, Clock, DeploymentName, ProviderName, Secret};
+use gw_exec::{Target, TargetCredential};
+use gw_types::{Adapter, Clock, CredentialName, Deployment, DeploymentName, ProviderName, Secret};
 use serde_json::Value;
 
 use super::{
@@ -16,8 +17,8 @@ use super::{
 use crate::{
     config::{Config, Proxies},
     file::{
-        CredentialsEntry, DeploymentEntry, HeaderValue, HttpEntry, ProviderEntry, ProviderKindEntry,
-        ScriptEntry, TransportEntry,
+        AccountEntry, CredentialsEntry, DeploymentEntry, HeaderValue, HttpEntry, ProviderEntry,
+        ProviderKindEntry, ScriptEntry, TransportEntry,
     },
     reader::Faults,
     source::{Located, Span},
@@ -26,15 +27,94 @@ use crate::{
 /// What was built.
 #[derive(Debug)]
 pub(crate) struct Built {
-    pub(crate) providers: BTreeMap<ProviderName, Arc<Provider>>,
-    adapters: BTreeMap<DeploymentName, Arc<dyn Adapter>>,
+    pub(crate) providers: BTreeMap<ProviderName, Accounts>,
+    adapters: BTreeMap<DeploymentName, Adapters>,
     /// Stands in for what could not be built, so that the rest is checked too. Never serves.
     placeholder: Arc<dyn Adapter>,
 }
 
+/// A provider with each of its credentials, over the same connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Accounts {
+    /// With the first credential, or the only one.
+    first: Arc<Provider>,
+    /// With each, by its name, if there are several.
+    named: Vec<(CredentialName, Arc<Provider>)>,
+}
+
+/// What calls one deployment.
+#[derive(Debug)]
+struct Adapters {
+    first: Arc<dyn Adapter>,
+    named: Vec<TargetCredential>,
+}
+
 impl Built {
-    pub(super) fn adapter(&self, deployment: &DeploymentName) -> Arc<dyn Adapter> {
-        Arc::clone(self.adapters.get(deployment).unwrap_or(&self.placeholder))
+    /// Returns the deployment with what calls it.
+    pub(super) fn target(&self, deployment: Deployment) -> Target {
+        match self.adapters.get(&deployment.name) {
+            Some(Adapters { first, named }) => Target {
+                deployment: Arc::new(deployment),
+                adapter: Arc::clone(first),
+                credentials: named.clone(),
+            },
+            None => Target::new(Arc::new(deployment), Arc::clone(&self.placeholder)),
+        }
+    }
+}
+
+impl Accounts {
+    pub(crate) fn snapshot(&self) -> TransportSnapshot {
+        self.first.snapshot()
+    }
+
+    /// Builds the provider with each credential. Faults are reported; `None`: it cannot be used at all.
+    fn new(
+        name: &ProviderName,
+        entry: &HttpEntry,
+        (proxies, clock, at): (&Proxies, &Arc<dyn Clock>, Span),
+        faults: &Faults,
+    ) -> Option<Self> {
+        let Some(one) = entry.accounts.first() else {
+            let settings = provider_config(name, entry, None, proxies);
+            let first = Provider::new(settings, Arc::clone(clock));
+            let first = first.map_err(|invalid| report(&invalid, name, at, entry, faults)).ok()?;
+            return Some(Self { first: Arc::new(first), named: Vec::new() });
+        };
+        let first = Provider::new(provider_config(name, entry, Some(&one.value), proxies), Arc::clone(clock));
+        let first = Arc::new(first.map_err(|invalid| report(&invalid, name, one.span, entry, faults)).ok()?);
+        let mut named = vec![(one.value.name.clone(), Arc::clone(&first))];
+        for account in &entry.accounts[1..] {
+            match first.with_account(provider_config(name, entry, Some(&account.value), proxies)) {
+                Ok(provider) => named.push((account.value.name.clone(), Arc::new(provider))),
+                Err(invalid) => report(&invalid, name, account.span, entry, faults),
+            }
+        }
+        Some(Self { first, named })
+    }
+
+    /// Makes what calls a deployment with each credential.
+    fn adapters(&self, deployment: &Deployment, any_model: bool) -> Result<Adapters, InvalidProvider> {
+        let adapter = |provider: &Provider| {
+            let adapter = provider.adapter(deployment)?;
+            Ok(if any_model { Arc::new(PassThrough(adapter)) as Arc<dyn Adapter> } else { adapter })
+        };
+        let named = self
+            .named
+            .iter()
+            .map(|(name, provider)| Ok(TargetCredential { name: name.clone(), adapter: adapter(provider)? }));
+        let named = named.collect::<Result<Vec<_>, InvalidProvider>>()?;
+        let first = match named.first() {
+            Some(one) => Arc::clone(&one.adapter),
+            None => adapter(&self.first)?,
+        };
+        Ok(Adapters { first, named })
+    }
+
+    /// Returns whether both are the same, connections included.
+    #[cfg(test)]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.first, &other.first)
     }
 }
 
@@ -61,12 +141,9 @@ pub(super) fn build(
         }
         match &entry.value {
             ProviderEntry::Http(http) => {
-                let settings = provider_config(name, http, &config.proxies);
-                match Provider::new(settings, Arc::clone(clock)) {
-                    Ok(provider) => {
-                        built.providers.insert(name.clone(), Arc::new(provider));
-                    }
-                    Err(invalid) => report(&invalid, name, entry.span, http, faults),
+                let accounts = Accounts::new(name, http, (&config.proxies, clock, entry.span), faults);
+                if let Some(accounts) = accounts {
+                    built.providers.insert(name.clone(), accounts);
                 }
             }
             ProviderEntry::Scripted(entry) => {
@@ -76,9 +153,10 @@ pub(super) fn build(
     }
     for (name, entry) in &config.file.deployments {
         let provider = &entry.value.provider.value;
-        let adapter: Arc<dyn Adapter> = if let Some(provider) = built.providers.get(provider) {
-            match provider.adapter(&facts(name, &entry.value)) {
-                Ok(adapter) => adapter,
+        let any_model = entry.value.model.as_str() == ANY_MODEL;
+        let adapters = if let Some(provider) = built.providers.get(provider) {
+            match provider.adapters(&facts(name, &entry.value), any_model) {
+                Ok(adapters) => adapters,
                 Err(invalid) => {
                     let path = format!("deployments.{name}.model");
                     super::report_said(faults, entry.span, &path, &invalid.to_string());
@@ -86,30 +164,29 @@ pub(super) fn build(
                 }
             }
         } else if let Some(Some(script)) = scripts.get(provider) {
-            Arc::new(ScriptedAdapter::new(script.clone(), Arc::clone(clock)))
+            let adapter: Arc<dyn Adapter> = Arc::new(ScriptedAdapter::new(script.clone(), Arc::clone(clock)));
+            let first = if any_model { Arc::new(PassThrough(adapter)) } else { adapter };
+            Adapters { first, named: Vec::new() }
         } else {
             continue;
         };
-        let adapter = if entry.value.model.as_str() == ANY_MODEL {
+        if any_model {
             refuse_any_model(config, name, &entry.value, entry.span, faults);
-            Arc::new(PassThrough(adapter))
-        } else {
-            adapter
-        };
-        built.adapters.insert(name.clone(), adapter);
+        }
+        built.adapters.insert(name.clone(), adapters);
     }
     built
 }
 
 /// Returns the provider as it was built before, if nothing about it has changed: neither what the file says, nor the
 /// secrets and files that it names, nor the proxies.
-fn kept(config: &Config, before: Option<(&Config, &Built)>, name: &ProviderName) -> Option<Arc<Provider>> {
+fn kept(config: &Config, before: Option<(&Config, &Built)>, name: &ProviderName) -> Option<Accounts> {
     let (old, built) = before?;
     let entry = |config: &Config| serde_json::to_value(config.file.providers.get(name)?).ok();
     let entry = entry(old).filter(|was| entry(config).as_ref() == Some(was))?;
     let mut same = config.proxies == old.proxies && config.folder == old.folder;
     each_text(&entry, &mut |text| same &= config.outside.same(&old.outside, text, &config.folder));
-    built.providers.get(name).filter(|_| same).map(Arc::clone)
+    built.providers.get(name).filter(|_| same).cloned()
 }
 
 /// Visits every text of a value. The names of variables and files are among them.
@@ -168,13 +245,21 @@ fn script(name: &ProviderName, entry: &ScriptEntry, faults: &Faults) -> Option<S
     Script::parse(&lines).ok()
 }
 
-fn provider_config(name: &ProviderName, entry: &HttpEntry, proxies: &Proxies) -> ProviderConfig {
+/// Returns the settings of a provider with one of several credentials, or with its only one.
+fn provider_config(
+    name: &ProviderName,
+    entry: &HttpEntry,
+    account: Option<&AccountEntry>,
+    proxies: &Proxies,
+) -> ProviderConfig {
+    let (key, own) = account
+        .map_or((&entry.api_key, &entry.credentials), |account| (&account.api_key, &account.credentials));
     ProviderConfig {
         name: name.clone(),
         kind: kind(entry),
         base_url: entry.base_url.value.clone(),
-        api_key: entry.api_key.as_ref().map(|key| key.value.value.clone()),
-        credentials: entry.credentials.as_ref().map(|entry| credentials(&entry.value)),
+        api_key: key.as_ref().map(|key| key.value.value.clone()),
+        credentials: own.as_ref().map(|entry| credentials(&entry.value)),
         headers: entry.headers.iter().filter_map(|(name, value)| header(name, &value.value)).collect(),
         transport: transport(
             &entry.transport,

@@ -1,8 +1,11 @@
 //! One deployment's breaker, shared by all requests, and the ticket of a call that passes it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use gw_types::{GatewayError, Health, MonoTime, Random, UtcTime};
@@ -259,12 +262,28 @@ impl Ticket {
         breaker.apply(&mut inner, Event::Failed { unusual, run }, now, random);
     }
 
-    /// Rests where the provider says for how long. A 429 without that says nothing about when to ask again.
-    fn cool(self, error: &GatewayError, now: MonoTime) {
-        let Some(rest) = error.retry_after() else { return };
+    /// Opens at once: what was shown is not accepted.
+    pub(crate) fn refused(mut self, now: MonoTime, random: &dyn Random) {
+        let breaker = Arc::clone(&self.breaker);
+        let mut inner = breaker.inner.lock();
+        if breaker.epoch() == self.epoch {
+            self.give_probe_back(&mut inner);
+            breaker.apply(&mut inner, Event::Failed { unusual: true, run: 1 }, now, random);
+        }
+    }
+
+    /// Rests for a while.
+    pub(crate) fn rest(self, rest: Duration, now: MonoTime) {
         let mut inner = self.breaker.inner.lock();
         inner.machine.cool(rest, now);
         self.breaker.publish(&inner.machine, now, false);
+    }
+
+    /// Rests where the provider says for how long. A 429 without that says nothing about when to ask again.
+    fn cool(self, error: &GatewayError, now: MonoTime) {
+        if let Some(rest) = error.retry_after() {
+            self.rest(rest, now);
+        }
     }
 
     /// Under the lock, in the ticket's own epoch.

@@ -190,7 +190,7 @@ fn hanging(names: &[&str], expected_ms: u64) -> (House, Vec<Arc<Hanging>>) {
         plan.targets.push((one.clone(), never()));
         let adapter = Arc::new(Hanging::default());
         adapters.push(Arc::clone(&adapter));
-        targets.push(Target { deployment: Arc::new(one), adapter });
+        targets.push(Target::new(Arc::new(one), adapter));
     }
     (plan.build_with(targets), adapters)
 }
@@ -222,10 +222,8 @@ async fn i14_no_attempt_begins_without_its_minimum_left() {
     // The first one fails 100 ms before the end: nothing starts that cannot finish, and the record keeps the cause.
     let plan = Plan::new(vec![(up1.clone(), never()), (up2.clone(), never())]);
     let slow = Arc::new(OnceThenHanging::new(Duration::from_millis(2_900), Duration::ZERO));
-    let house = plan.build_with(vec![
-        Target { deployment: Arc::new(up1), adapter: slow },
-        Target { deployment: Arc::new(up2), adapter: Arc::new(never()) },
-    ]);
+    let house = plan
+        .build_with(vec![Target::new(Arc::new(up1), slow), Target::new(Arc::new(up2), Arc::new(never()))]);
     let failure = house.ask(request()).await.unwrap_err();
     assert_eq!(failure.error.kind(), K::BudgetExhausted);
     assert_eq!(tried(&house.only_record()), [("up1", Some(K::ProviderUnavailable))]);
@@ -284,8 +282,8 @@ async fn a_full_deployment_is_passed_over_without_an_attempt() {
     let mut plan = Plan::new(vec![(full.clone(), never()), (deployment("eu"), never())]);
     plan.deadline = Duration::from_secs(60);
     let house = plan.build_with(vec![
-        Target { deployment: Arc::new(full), adapter: slow },
-        Target { deployment: Arc::new(deployment("eu")), adapter: Arc::new(answers()) },
+        Target::new(Arc::new(full), slow),
+        Target::new(Arc::new(deployment("eu")), Arc::new(answers())),
     ]);
     let first = house.ask(request());
     let second = async {
@@ -308,10 +306,7 @@ async fn a_retry_waits_without_its_slot_and_does_not_pass_the_cap_afterwards() {
     let mut plan = Plan::new(vec![(twice.clone(), never())]);
     plan.limits.max_concurrency = Some(1);
     let adapter = Arc::new(OnceThenHanging::new(Duration::ZERO, Duration::from_secs(1)));
-    let house = plan.build_with(vec![Target {
-        deployment: Arc::new(twice),
-        adapter: Arc::<OnceThenHanging>::clone(&adapter),
-    }]);
+    let house = plan.build_with(vec![Target::new(Arc::new(twice), Arc::<OnceThenHanging>::clone(&adapter))]);
     let other = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         house.ask(request()).await

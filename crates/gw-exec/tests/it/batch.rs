@@ -80,7 +80,7 @@ fn scene(script: &[(usize, K)], shape: impl FnOnce(&mut Plan, &mut Deployment)) 
     plan.deadline = Duration::from_secs(600);
     let mut up = deployment("up");
     shape(&mut plan, &mut up);
-    let house = plan.build_with(vec![Target { deployment: Arc::new(up), adapter: Arc::<Far>::clone(&far) }]);
+    let house = plan.build_with(vec![Target::new(Arc::new(up), Arc::<Far>::clone(&far))]);
     let gateway = Arc::clone(&house.gateway);
     Scene { house, gateway, far }
 }

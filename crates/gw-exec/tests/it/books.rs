@@ -136,7 +136,7 @@ fn house(random: &Arc<SeededRandom>) -> House {
         up.timing.attempt_timeout = Duration::from_millis(300);
         up.timing.expected_latency = Duration::from_millis(20);
         up.timing.min_attempt = Duration::from_millis(5);
-        Target { deployment: Arc::new(up), adapter: Arc::new(Wild(Arc::clone(random))) }
+        Target::new(Arc::new(up), Arc::new(Wild(Arc::clone(random))))
     };
     plan.build_with(vec![target("up1"), target("up2")])
 }

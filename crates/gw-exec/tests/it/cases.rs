@@ -163,7 +163,7 @@ async fn concurrency_slot_returns_on_every_exit_of_a_call() {
     }
     // The client leaves before the head; the attempt times out.
     let adapter = Arc::new(Hanging::default());
-    let target = Target { deployment: Arc::new(deployment("up")), adapter: Arc::<Hanging>::clone(&adapter) };
+    let target = Target::new(Arc::new(deployment("up")), Arc::<Hanging>::clone(&adapter));
     let house = plan_one_at_once(Vec::new()).build_with(vec![target]);
     for _ in 0..ROUNDS {
         let left = tokio::time::timeout(Duration::from_millis(10), house.ask_stream(streaming())).await;

@@ -78,7 +78,7 @@ struct Ward {
 }
 
 fn target(name: &str, patient: &Arc<Patient>) -> Target {
-    Target { deployment: Arc::new(deployment(name)), adapter: Arc::<Patient>::clone(patient) }
+    Target::new(Arc::new(deployment(name)), Arc::<Patient>::clone(patient))
 }
 
 fn ward_with(names: &[&str], plan: Plan) -> Ward {
@@ -369,7 +369,7 @@ async fn an_open_deployment_is_not_retried() {
     patient.falls_ill(error(K::ProviderUnavailable));
     let mut often = deployment("ptu");
     often.max_attempts = NonZeroU32::new(4).unwrap();
-    let ptu = Target { deployment: Arc::new(often), adapter: Arc::<Patient>::clone(&patient) };
+    let ptu = Target::new(Arc::new(often), Arc::<Patient>::clone(&patient));
     let house = plan.build_with(vec![ptu]);
     let mut calls = Vec::new();
     for _ in 0..3 {

@@ -137,8 +137,7 @@ async fn a_retry_takes_a_new_grant_of_the_pace() {
     let mut plan = Plan::new(Vec::new());
     plan.deadline = Duration::from_secs(10);
     plan.deployments = vec![(twice.name.clone(), paced(1))];
-    let house =
-        plan.build_with(vec![Target { deployment: Arc::new(twice), adapter: Arc::new(OnceBad::default()) }]);
+    let house = plan.build_with(vec![Target::new(Arc::new(twice), Arc::new(OnceBad::default()))]);
     house.ask(request()).await.unwrap();
     assert_eq!(starts_ms(&house), [0, 1_000]);
     let latency = house.only_record().latency;

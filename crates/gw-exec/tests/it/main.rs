@@ -6,6 +6,7 @@ mod attempts;
 mod batch;
 mod books;
 mod cases;
+mod credentials;
 mod figures;
 mod health;
 mod lanes;

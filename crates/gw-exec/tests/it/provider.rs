@@ -57,7 +57,7 @@ impl Provider {
     }
 
     pub(crate) fn at(self: &Arc<Self>, deployment: Deployment) -> Target {
-        Target { deployment: Arc::new(deployment), adapter: Arc::<Self>::clone(self) }
+        Target::new(Arc::new(deployment), Arc::<Self>::clone(self))
     }
 
     fn stream(&self) -> Answer {

@@ -144,7 +144,7 @@ async fn a_call_that_was_never_made_takes_nothing_from_its_deployment() {
     plan.limits = TenantLimitsConfig { requests_per_minute: Some(1), ..TenantLimitsConfig::default() };
     let hanging = Arc::new(Hanging::default());
     let adapter = Arc::<Hanging>::clone(&hanging);
-    let house = plan.build_with(vec![Target { deployment: Arc::new(deployment("up")), adapter }]);
+    let house = plan.build_with(vec![Target::new(Arc::new(deployment("up")), adapter)]);
     let mut only_cached = request();
     only_cached.context.cache = gw_types::CacheControl::OnlyIfCached;
     assert_eq!(house.ask(only_cached).await.unwrap_err().error.kind(), K::NotCached);

@@ -55,7 +55,7 @@ async fn i15_the_sum_of_the_records_equals_what_is_spent() {
 async fn a_call_cancelled_in_flight_is_charged_what_it_may_have_cost() {
     let plan = with_budget(vec![(deployment("up1"), crate::support::never())]);
     let adapter = Arc::new(Hanging::default());
-    let house = plan.build_with(vec![Target { deployment: Arc::new(deployment("up1")), adapter }]);
+    let house = plan.build_with(vec![Target::new(Arc::new(deployment("up1")), adapter)]);
     let asked = tokio::time::timeout(std::time::Duration::from_millis(10), house.ask(request())).await;
     assert!(asked.is_err());
     let record = house.only_record();

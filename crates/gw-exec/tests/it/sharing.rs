@@ -87,7 +87,7 @@ impl Scene {
         plan.route = RoutePolicy { cache: Some(cache), ..RoutePolicy::default() };
         let fed = Arc::new(Fed::default());
         let adapter: Arc<dyn Adapter> = Arc::<Fed>::clone(&fed);
-        let target = Target { deployment: Arc::new(deployment("up")), adapter };
+        let target = Target::new(Arc::new(deployment("up")), adapter);
         Self { house: Arc::new(plan.build_with(vec![target])), fed }
     }
 

@@ -149,10 +149,7 @@ impl Plan {
     pub(crate) fn build(mut self) -> House {
         let targets = std::mem::take(&mut self.targets)
             .into_iter()
-            .map(|(deployment, provider)| Target {
-                deployment: Arc::new(deployment),
-                adapter: Arc::new(provider),
-            })
+            .map(|(deployment, provider)| Target::new(Arc::new(deployment), Arc::new(provider)))
             .collect();
         self.build_with(targets)
     }

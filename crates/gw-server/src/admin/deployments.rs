@@ -2,8 +2,8 @@
 
 use gw_exec::{BreakerSnapshot, DeploymentSnapshot};
 use gw_types::{
-    Capability, Classification, Deployment, DeploymentName, GatewayError, ModelName, Pricing, ProviderName,
-    Region, UtcTime,
+    Capability, Classification, CredentialName, Deployment, DeploymentName, GatewayError, ModelName, Pricing,
+    ProviderName, Region, UtcTime,
 };
 use serde::Serialize;
 
@@ -25,6 +25,8 @@ struct Described {
     capabilities: Vec<Capability>,
     concurrency: Concurrency,
     breaker: Breaker,
+    /// Empty where the provider has one credential alone.
+    credentials: Vec<Credential>,
     price: &'static str,
 }
 
@@ -32,6 +34,12 @@ struct Described {
 struct Concurrency {
     limit: Option<u32>,
     in_use: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Credential {
+    name: CredentialName,
+    breaker: Breaker,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,6 +75,11 @@ fn describe(deployment: &Deployment, busy: &DeploymentSnapshot) -> Described {
             in_use: busy.in_use,
         },
         breaker: breaker(&busy.breaker),
+        credentials: busy
+            .credentials
+            .iter()
+            .map(|one| Credential { name: one.name.clone(), breaker: breaker(&one.breaker) })
+            .collect(),
         price: match deployment.pricing {
             Pricing::PerToken(_) => "per_token",
             Pricing::Free => "free",

@@ -83,7 +83,7 @@ pub(super) fn whole(stored: &StoredRecord) -> Result<Value, serde_json::Error> {
         fill(&mut value, path, fields, left);
     }
     for attempt in value.get_mut("attempts").and_then(Value::as_array_mut).into_iter().flatten() {
-        fill(attempt, &[], &["error", "status", "upstream_request_id"], Left::Null);
+        fill(attempt, &[], &["credential", "error", "status", "upstream_request_id"], Left::Null);
         fill(attempt, &[], &["unclassified"], Left::False);
     }
     fill(&mut value, &["facts"], &["residency"], Left::List);
@@ -156,6 +156,7 @@ mod tests {
         (decision.cache_key, decision.similarity_milli) = (None, None);
         for attempt in &mut sparse.attempts {
             (attempt.error, attempt.status, attempt.upstream_request_id) = (None, None, None);
+            attempt.credential = None;
         }
         let of = |record| {
             let mut found = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 use gw_exec::Policy;
-use gw_types::{DeploymentName, Outcome, RouteName, TenantId};
+use gw_types::{CredentialName, DeploymentName, Outcome, RouteName, TenantId};
 use prometheus_client::{
     encoding::{EncodeLabelValue, LabelValueEncoder},
     metrics::counter::Counter,
@@ -24,6 +24,8 @@ pub(crate) enum Label {
     Route(RouteName),
     /// A deployment.
     Deployment(DeploymentName),
+    /// One of several credentials of a provider.
+    Credential(CredentialName),
     /// A tenant.
     Tenant(TenantId),
 }
@@ -40,6 +42,7 @@ impl Label {
             Self::Other => "other",
             Self::Route(name) => name.as_str(),
             Self::Deployment(name) => name.as_str(),
+            Self::Credential(name) => name.as_str(),
             Self::Tenant(name) => name.as_str(),
         }
     }

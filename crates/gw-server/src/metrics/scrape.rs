@@ -52,6 +52,7 @@ struct Deployments {
     limit: Family<DeploymentLabels, Gauge>,
     tokens: Family<DeploymentLabels, Gauge>,
     breakers: Family<BreakerLabels, Gauge>,
+    credentials: Family<CredentialLabels, Gauge>,
 }
 
 /// How good the estimates of tokens were.
@@ -75,6 +76,13 @@ struct EstimateLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BreakerLabels {
     deployment: Label,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CredentialLabels {
+    deployment: Label,
+    credential: Label,
     state: &'static str,
 }
 
@@ -190,6 +198,11 @@ impl Deployments {
             "1 for the state that the deployment's breaker is in",
             self.breakers.clone(),
         );
+        registry.register(
+            "credential_breaker_state",
+            "1 for the state that the breaker of one of several credentials is in",
+            self.credentials.clone(),
+        );
     }
 
     fn read(&self, deployments: &[DeploymentSnapshot]) {
@@ -197,6 +210,7 @@ impl Deployments {
             family.clear();
         }
         self.breakers.clear();
+        self.credentials.clear();
         for deployment in deployments {
             let label = Label::Deployment(deployment.name.clone());
             let labels = DeploymentLabels { deployment: label.clone() };
@@ -210,6 +224,14 @@ impl Deployments {
             for state in BreakerState::ALL {
                 let labels = BreakerLabels { deployment: label.clone(), state: state.as_str() };
                 self.breakers.get_or_create(&labels).set(i64::from(deployment.breaker.state == state));
+                for one in &deployment.credentials {
+                    let labels = CredentialLabels {
+                        deployment: label.clone(),
+                        credential: Label::Credential(one.name.clone()),
+                        state: state.as_str(),
+                    };
+                    self.credentials.get_or_create(&labels).set(i64::from(one.breaker.state == state));
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use super::{
     LatencySplit, LimiterVerdict, SideCost, is_default,
 };
 use crate::{
-    BoundedText, CacheControl, DeploymentName, ErrorKind, RequestId, RouteName, Usage,
+    BoundedText, CacheControl, CredentialName, DeploymentName, ErrorKind, RequestId, RouteName, Usage,
     json::{JsonObject, key},
 };
 
@@ -93,6 +93,7 @@ impl AccountingRecord {
 fn write_attempt(attempt: &AttemptRecord, to: &mut JsonObject<'_>) {
     let AttemptRecord {
         deployment,
+        credential,
         model,
         error,
         status,
@@ -101,6 +102,7 @@ fn write_attempt(attempt: &AttemptRecord, to: &mut JsonObject<'_>) {
         duration_us,
         upstream_request_id,
     } = attempt;
+    optional_name(to, key!("credential"), credential.as_ref().map(CredentialName::as_str));
     to.name(key!("deployment"), deployment.as_str());
     to.number(key!("duration_us"), *duration_us);
     optional_name(to, key!("error"), error.map(ErrorKind::as_str));
