@@ -1,5 +1,7 @@
 //! Step 8: attempts against one deadline, over the chain.
 
+mod hedged;
+
 use std::{future::Future, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use gw_limits::{InputEstimate, Worth};
@@ -8,12 +10,14 @@ use gw_types::{
     ExclusionRecord, FallOver, GatewayError, MonoTime, NormalizedRequest, Prepared, Sleep, TokenCount,
 };
 
+use self::hedged::Call;
 use crate::{
     admission::{self, output_bound},
     backoff::{self, backoff},
     estimate,
     flight::Flight,
     health::{Bar, Tried, concerns_credential},
+    hedge::HedgeBudget,
     opening::{Opened, open_stream},
     pinned::TargetState,
     policy::{RoutePolicy, Target},
@@ -41,6 +45,18 @@ pub(crate) struct Attempts<'a> {
     /// Whether money is limited for anyone whom the request concerns.
     pub(crate) budgeted: bool,
     pub(crate) route: &'a RoutePolicy,
+    /// What the route may spend on hedges; `None`: it does not hedge.
+    pub(crate) hedge: Option<&'a HedgeBudget>,
+}
+
+/// How far the walk over the chain has come.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The position of the candidate whose attempt runs.
+    at: usize,
+    /// The last position that was called: a hedge goes ahead of the walk.
+    furthest: usize,
+    began: MonoTime,
 }
 
 /// What to do after a failed attempt.
@@ -57,10 +73,13 @@ impl Attempts<'_> {
     /// last attempt's error, because the caller needs to know why, not merely that gw stopped.
     pub(crate) async fn run(&self, flight: &mut Flight) -> Result<Served, GatewayError> {
         let mut last: Option<GatewayError> = None;
-        for position in 0..self.chain.len() {
-            let target = flight.policy.target(self.chain[position]).clone();
+        let mut next = 0;
+        while let Some(&index) = self.chain.get(next) {
+            let mut place = Place { at: next, furthest: next, began: flight.now() };
+            next += 1;
+            let target = flight.policy.target(index).clone();
             let skip = match &last {
-                Some(error) => self.cannot_fall_over_to(flight, (self.chain[position], &target), error).await,
+                Some(error) => self.cannot_fall_over_to(flight, (index, &target), error).await,
                 None => None,
             };
             match skip {
@@ -71,7 +90,7 @@ impl Attempts<'_> {
                 Some(Skip::Everything(refusal)) => return Err(refusal),
                 None => {}
             }
-            match self.at_candidate(flight, position, &target).await {
+            match self.at_candidate(flight, &mut place).await {
                 Ok(served) => return Ok(served),
                 Err(CandidateEnd::Unavailable(Unavailable { reason, error })) => {
                     self.exclude(flight, &target.deployment, reason);
@@ -80,6 +99,7 @@ impl Attempts<'_> {
                 Err(CandidateEnd::Final(error)) => return Err(self.deadline_error(flight, error)),
                 Err(CandidateEnd::FallOver(error)) => last = Some(error),
             }
+            next = place.furthest + 1;
         }
         Err(match last {
             Some(error) => self.deadline_error(flight, error),
@@ -87,16 +107,13 @@ impl Attempts<'_> {
         })
     }
 
-    /// Spends the attempts of one candidate.
-    async fn at_candidate(
-        &self,
-        flight: &mut Flight,
-        position: usize,
-        target: &Target,
-    ) -> Result<Served, CandidateEnd> {
+    /// Spends the attempts of one candidate, and of the one that a hedge turns to.
+    async fn at_candidate(&self, flight: &mut Flight, place: &mut Place) -> Result<Served, CandidateEnd> {
         let mut retries = 0;
         let mut tried = Tried::default();
         loop {
+            let index = self.chain[place.at];
+            let target = &flight.policy.target(index).clone();
             let now = flight.now();
             if flight.remaining(now) < target.deployment.timing.min_attempt {
                 return Err(CandidateEnd::Final(no_time_left()));
@@ -106,10 +123,10 @@ impl Attempts<'_> {
                 // Before anything of the deployment is taken: the ledger may be slow.
                 claim.dispatch(deadline).await.map_err(CandidateEnd::Final)?;
             }
-            self.pass_breaker(flight, position, (retries, tried))?;
+            self.pass_breaker(flight, place.at, (retries, tried))?;
             // Every attempt for itself: a waiting retry has given all of it back.
-            let wanted = self.wanted(flight, self.chain[position]);
-            let taken = station::take(flight, self.chain[position], &target.deployment, wanted).await;
+            let wanted = self.wanted(flight, self.chain[place.at]);
+            let taken = station::take(flight, self.chain[place.at], &target.deployment, wanted).await;
             if let Err(unavailable) = taken {
                 flight.held.drop_tickets();
                 return Err(CandidateEnd::Unavailable(unavailable));
@@ -119,12 +136,18 @@ impl Attempts<'_> {
                 flight.held.call.release();
                 return Err(CandidateEnd::Final(no_time_left()));
             }
-            let began = flight.now();
-            let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
-            let outcome = self.attempt(flight, position, target).await;
-            self.observe(flight, position, target, began, outcome.is_ok());
-            judge(flight, &outcome);
+            place.began = flight.now();
+            let outcome = self.attempt(flight, place, target).await;
+            // Of a hedged call the other one may have come to an end.
             let policy = Arc::clone(&flight.policy);
+            let position = place.at;
+            if self.chain[position] != index {
+                tried = Tried::default();
+            }
+            let target = policy.target(self.chain[position]);
+            let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
+            self.observe(flight, position, target, place.began, outcome.is_ok());
+            judge(flight, &outcome);
             let TargetState { retries: budget, breaker, .. } = policy.target_state(self.chain[position]);
             let error = match outcome {
                 Ok(served) => {
@@ -210,10 +233,10 @@ impl Attempts<'_> {
     async fn attempt(
         &self,
         flight: &mut Flight,
-        position: usize,
+        place: &mut Place,
         target: &Target,
     ) -> Result<Served, GatewayError> {
-        let began = flight.now();
+        let (position, began) = (place.at, place.began);
         let timeout = self.timeout(flight, position, target, began);
         if let Some(ticket) = &mut flight.held.ticket {
             ticket.set_full_time(timeout >= target.deployment.timing.attempt_timeout);
@@ -232,7 +255,7 @@ impl Attempts<'_> {
         note_loss(flight, &prepared);
         let record = AttemptRecord {
             deployment: target.deployment.name.clone(),
-            credential: credential.and_then(|index| Some(target.credentials.get(index)?.name.clone())),
+            credential: target.credential_name(credential),
             model: target.deployment.model.clone(),
             error: None,
             status: None,
@@ -244,7 +267,15 @@ impl Attempts<'_> {
         flight.record().attempts.push(record);
         let stream = prepared.stream;
         flight.dispatch(self.chain[position], stream, began);
-        let result = self.call(flight, adapter.as_ref(), prepared, began.saturating_add(timeout)).await;
+        let until = began.saturating_add(timeout);
+        let result = match self.hedges_after(flight, position) {
+            Some(after) => {
+                let call = Call { adapter: Arc::clone(adapter), prepared, began, until };
+                // Boxed, so that every other request does not carry room for a second call.
+                Box::pin(self.call_hedged(flight, place, call, after)).await
+            }
+            None => self.call(flight, adapter.as_ref(), prepared, (place, until)).await,
+        };
         if let Err(error) = &result {
             let now = flight.now();
             flight.attempt_failed(error, now);
@@ -258,7 +289,7 @@ impl Attempts<'_> {
         flight: &mut Flight,
         adapter: &dyn Adapter,
         prepared: Prepared,
-        until: MonoTime,
+        (place, until): (&Place, MonoTime),
     ) -> Result<Served, GatewayError> {
         let stream = prepared.stream;
         let mut timer = flight.state.clock.sleep_until(until);
@@ -278,12 +309,10 @@ impl Attempts<'_> {
                 }
                 let opened = within(&mut timer, open_stream(answer.items)).await??;
                 flight.spans.first_byte = Some(flight.now());
+                self.note_first_word(flight, place.at, flight.now().saturating_since(place.began));
                 Ok(Served::Stream(opened))
             }
-            (Answer::Complete(_), true) | (Answer::Stream(_), false) => Err(GatewayError::new(
-                ErrorKind::MalformedResponse,
-                "the provider answered in another form than was asked for",
-            )),
+            (Answer::Complete(_), true) | (Answer::Stream(_), false) => Err(wrong_form()),
         }
     }
 
@@ -519,6 +548,13 @@ fn note_loss(flight: &mut Flight, prepared: &Prepared) {
     if !prepared.loss.items.is_empty() {
         flight.record().loss = prepared.loss.items.iter().map(|item| item.path.clone()).collect();
     }
+}
+
+fn wrong_form() -> GatewayError {
+    GatewayError::new(
+        ErrorKind::MalformedResponse,
+        "the provider answered in another form than was asked for",
+    )
 }
 
 fn no_time_left() -> GatewayError {

@@ -1,6 +1,7 @@
 //! The one guard of a request: it owns slot, reservation, place in the ledger and the record, and settles on drop.
 
 mod record;
+mod rival;
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -16,7 +17,7 @@ use gw_types::{
 use self::record::{blank_record, may_be_billed};
 use crate::{
     estimate,
-    health::concerns_credential,
+    health::{Chosen, Ticket, concerns_credential},
     held::Held,
     idempotency::{KeptAnswer, KeptContent, attempt_id},
     pinned::Pinned,
@@ -200,16 +201,28 @@ impl Flight {
         self.spans.first_call.get_or_insert(now);
         self.spans.attempt = Some(now);
         self.sunk.dispatched = true;
+        if let Some(call) = &self.call {
+            call.attempted();
+        }
         self.held.dispatched();
     }
 
     /// Says what became of the open call, for its deployment's health. Says nothing the second time.
     pub(crate) fn judge(&mut self, result: Result<(), &GatewayError>) {
-        let (now, random) = (self.now(), Arc::clone(&self.state.random));
-        let ticket = self.held.ticket.take();
+        let (ticket, credential) = (self.held.ticket.take(), self.held.credential.take());
+        self.judge_with(ticket, credential, result);
+    }
+
+    fn judge_with(
+        &self,
+        ticket: Option<Ticket>,
+        credential: Option<Chosen>,
+        result: Result<(), &GatewayError>,
+    ) {
+        let (now, random) = (self.now(), &self.state.random);
         // What concerns one credential of several says nothing about the deployment.
         let mut concerns_deployment = true;
-        if let Some(credential) = self.held.credential.take() {
+        if let Some(credential) = credential {
             concerns_deployment = !result.is_err_and(concerns_credential);
             credential.judge(result, now, random.as_ref());
         }
@@ -361,6 +374,9 @@ impl Flight {
 
     /// Settles everything that the request holds and leaves its record. Does nothing the second time.
     pub(crate) fn close(&mut self, outcome: Outcome, error: Option<&GatewayError>) -> Receipt {
+        if self.open.is_some() {
+            self.end_rival(None);
+        }
         let Some(mut open) = self.open.take() else { return Receipt::Queued };
         let now = self.state.clock.now();
         let record = &mut open.record;
@@ -368,7 +384,7 @@ impl Flight {
         record.error =
             error.map(GatewayError::kind).or((outcome == Outcome::Cancelled).then_some(ErrorKind::Cancelled));
         // The call went on for others, and is paid by who began it; what became of this request is another matter.
-        if let Some(left) = self.call.take().and_then(|call| call.left()) {
+        if let Some(left) = self.call.take().and_then(|call| call.record()) {
             (record.outcome, record.error) = (left.outcome, Some(left.error));
         }
         if let (Some(began), Some(attempt)) = (self.spans.attempt.take(), record.attempts.last_mut()) {

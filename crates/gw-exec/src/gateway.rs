@@ -157,12 +157,16 @@ impl Gateway {
     /// Step 0: lets a caller in. The place in the ledger is taken here, so that no record can be lost for want of room.
     ///
     /// # Errors
-    /// `Overloaded` if the ledger's queue is full; `Forbidden` if the tenant is not in the configuration any more.
+    /// `Overloaded` if the ledger's queue is full, or the tenant's queue for a slot is and does not get empty; `Forbidden` if the tenant is not in the configuration any more.
     pub fn admit(&self, identity: &KeyIdentity) -> Result<Admitted, GatewayError> {
         let policy = self.policy.load_full();
         let subject = policy.subject(&identity.tenant).cloned().ok_or_else(|| {
             GatewayError::new(ErrorKind::Forbidden, "the key's tenant is not in the configuration any more")
         })?;
+        // Before the body is read: under overload, reading what is refused anyway is the work that there is too much of.
+        let queue =
+            policy.tenant(&identity.tenant).map(|tenant| tenant.queue(&identity.key)).unwrap_or_default();
+        subject.may_come(queue.priority, queue.max_queue, self.state.clock.now())?;
         let place = LedgerPlace::take(Arc::clone(&self.state.ledger))?;
         Ok(Admitted { flight: Flight::new(Arc::clone(&self.state), policy, subject, identity, place) })
     }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::{
     health::{Chosen, Ticket},
+    hedge::Rival,
     idempotency::Claim,
     shared_limits::SharedHeld,
 };
@@ -24,6 +25,8 @@ pub(crate) struct Held {
     pub(crate) ticket: Option<Ticket>,
     /// The credential that its open call is made with, where there are several.
     pub(crate) credential: Option<Chosen>,
+    /// Its second call, while two are open.
+    pub(crate) rival: Option<Box<Rival>>,
     /// Its idempotency key.
     pub(crate) claim: Option<Box<Claim>>,
 }
@@ -52,6 +55,13 @@ impl Held {
 }
 
 impl CallHeld {
+    /// Marks that the provider may bill from now on.
+    pub(crate) fn dispatched(&mut self) {
+        if let Some(reservation) = &mut self.reservation {
+            reservation.dispatched();
+        }
+    }
+
     /// Gives everything back after a call that has cost so much.
     pub(crate) fn settle(&mut self, money: Money, tokens: TokenCount, now: MonoTime) {
         let Self { slot, admission, reservation, tokens: in_flight } = std::mem::take(self);

@@ -26,6 +26,7 @@ mod estimate;
 mod flight;
 mod gateway;
 mod health;
+mod hedge;
 mod held;
 mod idempotency;
 mod judging;

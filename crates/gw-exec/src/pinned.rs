@@ -1,15 +1,20 @@
 //! A policy together with the state of what it names, looked up once and not once a request.
 
-use std::{collections::HashMap, ops::Deref, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Deref,
+    sync::Arc,
+};
 
 use foldhash::fast::FixedState;
 use gw_limits::{DeploymentSlots, Subject, SubjectIds};
 use gw_routing::{BoundStrategies, Strategy};
-use gw_types::{MonoTime, TenantId};
+use gw_types::{DeploymentName, MonoTime, TenantId};
 
 use crate::{
     budget::RetryBudget,
     health::{Access, Breaker, Credentials},
+    hedge::{FirstWords, HedgeBudget},
     lanes::Lane,
     policy::{Policy, TargetCredential},
     state::State,
@@ -23,6 +28,8 @@ pub(crate) struct Pinned {
     /// Whether keys or models have limits of their own, so that a tenant has more than one subject.
     narrow: bool,
     targets: Vec<TargetState>,
+    /// What the routes that hedge may spend on it, in their order.
+    hedges: Vec<Option<Arc<HedgeBudget>>>,
     strategies: BoundStrategies,
     is_sticky: bool,
 }
@@ -40,9 +47,16 @@ pub(crate) struct TargetState {
     pub(crate) breaker: Arc<Breaker>,
     /// The health of each credential, where there are several.
     pub(crate) credentials: Credentials,
+    /// How long it takes to begin, where a route that hedges may ask it.
+    pub(crate) first_words: Option<Arc<FirstWords>>,
 }
 
 impl TargetState {
+    /// Returns whether it has not failed lately, and nothing bars the way to it.
+    pub(crate) fn is_well(&self, now: MonoTime) -> bool {
+        self.breaker.is_well() && matches!(self.look(now), Access::Free)
+    }
+
     /// Returns what a request finds: a deployment that is well and has a credential that is.
     pub(crate) fn look(&self, now: MonoTime) -> Access {
         let own = self.breaker.look(now);
@@ -68,6 +82,14 @@ impl Pinned {
             let subject = state.limits.subject(&ids)?;
             Some((tenant, subject))
         };
+        let hedges: Vec<Option<Arc<HedgeBudget>>> = policy
+            .routes()
+            .iter()
+            .map(|(name, route)| route.hedge.then(|| state.hedges.route(name)))
+            .collect();
+        let hedging = policy.router().routes().zip(&hedges).filter(|(_, hedge)| hedge.is_some());
+        let hedged: HashSet<DeploymentName> =
+            hedging.flat_map(|(route, _)| route.deployments.iter().cloned()).collect();
         let targets = policy.targets().iter().enumerate().map(|(index, target)| {
             let name = &target.deployment.name;
             let slots = state.limits.deployment(name);
@@ -80,14 +102,15 @@ impl Pinned {
                 (credential.name.clone(), state.breakers.credential(name, &credential.name))
             };
             let credentials = Credentials::new(target.credentials.iter().map(breaker_of).collect());
-            TargetState { limits, slots, lane, counts_tokens, retries, breaker, credentials }
+            let first_words = hedged.contains(name).then(|| state.hedges.deployment(name));
+            TargetState { limits, slots, lane, counts_tokens, retries, breaker, credentials, first_words }
         });
         let (tenants, targets) =
             (policy.tenants().into_iter().filter_map(subject).collect(), targets.collect());
         let strategies = state.strategies.bind(policy.router());
         let is_sticky = policy.router().routes().any(|route| route.strategy == Strategy::Sticky);
         let narrow = state.limits.has_narrow_scopes();
-        Self { policy: Arc::new(policy), tenants, narrow, targets, strategies, is_sticky }
+        Self { policy: Arc::new(policy), tenants, narrow, targets, hedges, strategies, is_sticky }
     }
 
     pub(crate) fn policy(&self) -> &Arc<Policy> {
@@ -112,6 +135,11 @@ impl Pinned {
     /// Returns whether any route keeps a conversation at one deployment.
     pub(crate) fn is_sticky(&self) -> bool {
         self.is_sticky
+    }
+
+    /// Returns what a route may spend on hedges; `None`: it does not hedge.
+    pub(crate) fn hedge(&self, route: usize) -> Option<&HedgeBudget> {
+        self.hedges.get(route)?.as_deref()
     }
 
     pub(crate) fn target_state(&self, index: usize) -> &TargetState {

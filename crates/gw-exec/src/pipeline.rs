@@ -217,10 +217,14 @@ impl Outgoing {
             is_bounded: self.limited || selection.chain.iter().any(counts_tokens),
             budgeted: self.budgeted,
             route,
+            hedge: policy.hedge(selection.route.unwrap_or_default()).filter(|_| !selection.last_resort),
         };
         take_limits(flight, &attempts, route_name, primary).await?;
         // 8. Attempts against what is left of the deadline.
         flight.state.retries.ratio().request();
+        if let Some(hedge) = attempts.hedge.filter(|_| request.facts.stream) {
+            hedge.request();
+        }
         let served = attempts.run(flight).await?;
         note_serving(flight);
         Ok(served)

@@ -20,7 +20,7 @@ pub struct Target {
     pub adapter: Arc<dyn Adapter>,
     /// Every credential that it may be called with, in order of preference, if there are several; at most
     /// [`Target::CREDENTIALS_MAX`]. Empty: the adapter has one of its own, or needs none.
-    pub credentials: Vec<TargetCredential>,
+    pub credentials: Arc<[TargetCredential]>,
 }
 
 /// One of several credentials, and what calls the deployment with it.
@@ -38,13 +38,18 @@ impl Target {
 
     /// Returns a deployment that is called in one way alone.
     pub fn new(deployment: Arc<Deployment>, adapter: Arc<dyn Adapter>) -> Self {
-        Self { deployment, adapter, credentials: Vec::new() }
+        Self { deployment, adapter, credentials: Arc::from([]) }
     }
 
     /// Returns what calls the deployment with the credential at the place; with its own where there are not several.
     pub(crate) fn adapter_of(&self, credential: Option<usize>) -> &Arc<dyn Adapter> {
         let own = credential.and_then(|index| self.credentials.get(index));
         own.map_or(&self.adapter, |credential| &credential.adapter)
+    }
+
+    /// Returns the name of the credential at the place, where there are several.
+    pub(crate) fn credential_name(&self, credential: Option<usize>) -> Option<CredentialName> {
+        Some(self.credentials.get(credential?)?.name.clone())
     }
 }
 
@@ -67,10 +72,12 @@ pub struct RoutePolicy {
     pub max_attempts: NonZeroU32,
     /// Whether a translation that would lose a field is refused, whatever the caller says about it.
     pub strict_translation: bool,
+    /// Whether a second deployment is asked where the first is slow to begin its stream; `false` by default.
+    pub hedge: bool,
 }
 
 impl Default for RoutePolicy {
-    /// Returns no cache, no default bound, 3 attempts, translations that report what they lose.
+    /// Returns no cache, no default bound, 3 attempts, translations that report what they lose, no hedging.
     fn default() -> Self {
         const ATTEMPTS: NonZeroU32 = NonZeroU32::new(3).expect("3 is not 0");
         Self {
@@ -81,6 +88,7 @@ impl Default for RoutePolicy {
             default_max_output_tokens: None,
             max_attempts: ATTEMPTS,
             strict_translation: false,
+            hedge: false,
         }
     }
 }
@@ -343,6 +351,10 @@ impl Policy {
 
     pub(crate) fn deployment_policy(&self, index: usize) -> &DeploymentPolicy {
         &self.deployments[index]
+    }
+
+    pub(crate) fn routes(&self) -> &[(RouteName, RoutePolicy)] {
+        &self.routes
     }
 
     pub(crate) fn route(&self, index: usize) -> &(RouteName, RoutePolicy) {

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use gw_limits::Worth;
-use gw_types::{Deployment, GatewayError, MonoTime, TokenCount};
+use gw_types::{Deployment, GatewayError, MonoTime, TokenCount, UtcTime};
 
-use crate::{flight::Flight, pinned::TargetState};
+use crate::{flight::Flight, held::CallHeld, pinned::TargetState};
 
 /// Why a deployment is passed over without a call; nothing of it is held.
 #[derive(Debug)]
@@ -51,19 +51,43 @@ pub(crate) async fn take(
 }
 
 fn take_at_once(flight: &mut Flight, state: &TargetState, wanted: Wanted) -> Result<(), Unavailable> {
+    let (now, utc) = (flight.now(), flight.state.clock.utc());
+    flight.held.call = at_once(state, wanted, now, utc)?;
+    Ok(())
+}
+
+/// Takes everything for a second call, if it is there without waiting. Where there is a line, nothing is.
+pub(crate) fn take_spare(
+    state: &TargetState,
+    wanted: Wanted,
+    now: MonoTime,
+    utc: UtcTime,
+) -> Option<CallHeld> {
+    if !state.lane.is_open() {
+        return None;
+    }
+    at_once(state, wanted, now, utc).ok()
+}
+
+/// Takes what is never waited for; what was taken before a part refuses goes back at once.
+fn at_once(
+    state: &TargetState,
+    wanted: Wanted,
+    now: MonoTime,
+    utc: UtcTime,
+) -> Result<CallHeld, Unavailable> {
+    let mut held = CallHeld::default();
     if let Some(slots) = &state.slots {
         let slot = slots.try_acquire();
-        flight.held.call.slot = Some(slot.map_err(|error| Unavailable { reason: "concurrency", error })?);
+        held.slot = Some(slot.map_err(|error| Unavailable { reason: "concurrency", error })?);
     }
-    let Some(limits) = &state.limits else { return Ok(()) };
-    let (now, utc) = (flight.now(), flight.state.clock.utc());
+    let Some(limits) = &state.limits else { return Ok(held) };
     let admission = limits.admit(wanted.tokens, now);
-    flight.held.call.admission =
-        Some(admission.map_err(|refusal| Unavailable { reason: "rate", error: refusal.error })?);
+    held.admission = Some(admission.map_err(|refusal| Unavailable { reason: "rate", error: refusal.error })?);
     let reservation = limits.reserve(wanted.worth, utc);
-    flight.held.call.reservation =
+    held.reservation =
         Some(reservation.map_err(|refusal| Unavailable { reason: "budget", error: refusal.error })?);
-    Ok(())
+    Ok(held)
 }
 
 /// Waits for tokens in flight and for the pace, as long as an attempt still fits into the deadline afterwards.

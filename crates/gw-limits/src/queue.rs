@@ -1,5 +1,6 @@
 //! The pool of slots, and the queue of those for whom there is none yet.
 
+mod delay;
 mod flows;
 #[cfg(test)]
 mod tests;
@@ -12,8 +13,11 @@ use gw_errors::{ErrorKind, GatewayError};
 use gw_types::{Clock, MonoTime, TenantId, TokenCount};
 use smallvec::SmallVec;
 
-use self::flows::{FlowId, Flows, Turn};
 pub use self::waiting::Waiting;
+use self::{
+    delay::Delay,
+    flows::{FlowId, Flows, Turn},
+};
 use crate::{
     Scope, Slot, Subject,
     config::names,
@@ -95,6 +99,7 @@ struct Queue {
     /// The number of the next waiter: within a flow the lower is first.
     next: u64,
     pace: Pace,
+    delay: Delay,
 }
 
 #[derive(Debug)]
@@ -103,6 +108,7 @@ struct Waiter {
     clock: Arc<dyn Clock>,
     flow: FlowId,
     ticket: Ticket,
+    joined: MonoTime,
     phase: Phase,
 }
 
@@ -113,6 +119,8 @@ enum Phase {
     Served(Slot),
     /// The turn came too late.
     Late,
+    /// It has waited too long in a queue that does not get empty.
+    Shed,
 }
 
 /// The pool of slots and its queue, read at one instant.
@@ -183,13 +191,17 @@ impl Pool {
         let (flow, now) = ((ticket.priority, tenant), clock.now());
         let mut queue = self.queue.lock();
         queue.may_wait(&flow, &ticket, now)?;
+        if queue.flows.waiting_in(&flow) == 0 {
+            queue.delay.empty(&flow, ticket.deadline.saturating_since(now), now);
+        }
         let waiter = queue.next;
         queue.next += 1;
         queue.flows.push(&flow, waiter);
         self.waiting.store(queue.flows.waiting(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let (subject, tenant, clock) = (subject.clone(), flow.1.clone(), Arc::clone(clock));
-        queue.waiters.insert(waiter, Waiter { subject, clock, flow, ticket, phase: Phase::Queued(None) });
+        let phase = Phase::Queued(None);
+        queue.waiters.insert(waiter, Waiter { subject, clock, flow, ticket, joined: now, phase });
         let wakers = queue.pass(Some(&tenant));
         self.unlock(queue, wakers);
         Ok(waiter)
@@ -277,6 +289,14 @@ impl Queue {
             self.flows.leave(&turn.flow, turn.waiter);
             return true;
         }
+        // The last one is served however long it has waited, or the slot would be idle.
+        if self.flows.waiting_in(&turn.flow) > 1
+            && self.delay.is_too_long(&waiter.flow, waiter.joined, &ticket, now)
+        {
+            wakers.extend(waiter.phase.end(Phase::Shed));
+            self.flows.leave(&turn.flow, turn.waiter);
+            return true;
+        }
         match waiter.subject.try_slot() {
             Ok(slot) => {
                 wakers.extend(waiter.phase.end(Phase::Served(slot)));
@@ -299,7 +319,7 @@ impl Phase {
     fn end(&mut self, with: Self) -> Option<Waker> {
         match std::mem::replace(self, with) {
             Self::Queued(waker) => waker,
-            Self::Served(_) | Self::Late => None,
+            Self::Served(_) | Self::Late | Self::Shed => None,
         }
     }
 }
@@ -351,6 +371,24 @@ impl Subject {
         Ok(Waiting::queued(pool, waiter, clock.sleep_until(ticket.deadline)))
     }
 
+    /// Refuses a request before anything of it is read, where whatever it is it could not even wait: the tenant's queue of
+    /// the class is full, and has not been empty for so long that more is asked than can be done. One load while nobody
+    /// waits.
+    ///
+    /// # Errors
+    /// `Overloaded`, with the wait as `retry_after` as far as the pace of the turns is known.
+    pub fn may_come(&self, priority: Priority, max_queue: u32, now: MonoTime) -> Result<(), GatewayError> {
+        let waited_for = self.pool().filter(|pool| pool.waiting.load(Ordering::Relaxed) > 0);
+        let (Some(pool), Some(tenant)) = (waited_for, self.tenant()) else { return Ok(()) };
+        let (flow, queue) = ((priority, tenant.clone()), pool.queue.lock());
+        let waiting = queue.flows.waiting_in(&flow);
+        if max_queue == 0 || waiting < max_queue as usize || !queue.delay.lasts(&flow, now) {
+            return Ok(());
+        }
+        let wait = queue.pace.estimate(queue.flows.ahead(&flow) + 1);
+        Err(overloaded("the queue for a slot is full, and does not get empty", wait))
+    }
+
     /// Charges the tenant for output that it has got, so that its later requests wait for others accordingly.
     pub fn charge_output(&self, priority: Priority, weight: NonZeroU32, tokens: TokenCount) {
         // Counters order those who wait. While nobody does there is nothing to keep in order, and no lock to take.
@@ -376,6 +414,10 @@ fn overloaded(message: &'static str, wait: Option<Duration>) -> GatewayError {
     GatewayError::new(ErrorKind::Overloaded, message)
         .with_subject(names::QUEUE)
         .with_retry_after(wait.unwrap_or(RETRY_AFTER))
+}
+
+fn shed() -> GatewayError {
+    overloaded("the request has waited too long for a slot in a queue that does not get empty", None)
 }
 
 fn late() -> GatewayError {

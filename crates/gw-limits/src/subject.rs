@@ -6,7 +6,8 @@ use gw_types::{Money, MonoTime, TokenCount, UtcTime};
 use smallvec::SmallVec;
 
 use crate::{
-    Admission, BucketSnapshot, DeploymentSlots, Reservation, Scope, ScopeRefusal, ScopeSnapshot, Slot, Worth,
+    Admission, BucketSnapshot, DeploymentSlots, PoolSnapshot, Reservation, Scope, ScopeRefusal,
+    ScopeSnapshot, Slot, Worth,
     admission::{RateRefusals, Taken},
     node::{Node, NodeState},
     queue::Pool,
@@ -262,6 +263,20 @@ impl Subject {
         states.iter_mut().for_each(|state| state.share.count());
         drop(states);
         Ok(Slot::new(self.clone()))
+    }
+
+    /// Takes a slot that nobody misses: one that the tenant has reserved and does not use, or a shared one while more
+    /// than half of them are free and nobody waits. For work that is welcome but not needed.
+    pub fn spare_slot(&self) -> Option<Slot> {
+        if let Some(pool) = self.pool() {
+            let PoolSnapshot { shared, shared_in_use, waiting } = pool.snapshot();
+            let needs_shared =
+                self.nodes().any(|node| node.shared().is_some() && node.lock().share.needs_shared());
+            if waiting > 0 || needs_shared && shared_in_use >= shared / 2 {
+                return None;
+            }
+        }
+        self.try_slot().ok()
     }
 
     /// Gives a slot back in every scope.

@@ -42,7 +42,7 @@ async fn a_refused_credential_rests_and_the_next_one_is_used() {
     let records = gw.records(2).await;
     assert_eq!(records[0]["attempts"][0]["credential"], "main");
     assert_eq!(records[1]["attempts"][0]["credential"], "spare");
-    for text in [page, deployment.to_string(), serde_json::to_string(&records).unwrap(), gw.log()] {
+    for text in [page, deployment.to_string(), serde_json::to_string(&records).unwrap(), gw.stderr()] {
         assert!(!text.contains("canary"), "{text}");
     }
 }

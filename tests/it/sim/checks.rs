@@ -115,6 +115,7 @@ impl Checks {
         let number = ask_of(record.traceparent.as_ref());
         let ask = &mut log.asks[number];
         ask.records += 1;
+        ask.recorded = Some((record.outcome, record.error));
         let say = |what: &str| format!("{what} (request {number}): {json}");
         rule(ask.records == 1, || say("i12: two records"))?;
         let calls: Vec<_> = ask.calls.iter().map(|call| deployment_name(call.deployment)).collect();
@@ -203,17 +204,14 @@ impl Checks {
             rule(!open, || say("ended with an open call"))?;
             let was_read = !matches!(seen, Seen::Turned(_) | Seen::Left);
             rule(!was_read || ask.records == 1, || say("i12: answered without a record"))?;
+            told_alike(ask.recorded, seen).map_err(|what| say(&what))?;
             match seen {
                 Seen::Turned(kind) => {
                     rule(*kind == ErrorKind::Overloaded && !ask.admitted, || say("turned away"))
                 }
                 Seen::Failed { kind, printed, attempts } => {
                     rule(!printed.contains(CANARY), || say("i18: an error prints a provider's words"))?;
-                    // Whose deadline passes while the ledger stalls may not know what became of its shared call.
-                    let knows = *kind != ErrorKind::DeadlineExceeded || *attempts > 0;
-                    rule(!knows || *attempts as usize == ask.calls.len(), || {
-                        say("another number of attempts")
-                    })?;
+                    rule(*attempts as usize == ask.calls.len(), || say("another number of attempts"))?;
                     rule(*kind != ErrorKind::Internal, || say("internal"))
                 }
                 Seen::Whole { text, hit } => answer(log, number, text, *hit, true).map_err(|what| say(&what)),
@@ -279,6 +277,18 @@ fn is_at_rest(gateway: &Gateway, run: &Run) -> Verdict {
 fn open_calls(log: &Log, tenant: usize) -> u32 {
     let own = log.asks.iter().filter(|ask| ask.ask.tenant == tenant);
     u32::try_from(own.flat_map(|ask| &ask.calls).filter(|call| call.open).count()).unwrap()
+}
+
+/// Judges whether the record says of the end what the client was told.
+fn told_alike(recorded: Option<(Outcome, Option<ErrorKind>)>, seen: &Seen) -> Verdict {
+    let Some((outcome, error)) = recorded else { return Ok(()) };
+    let alike = match seen {
+        Seen::Failed { kind, .. } | Seen::Streamed { end: End::Failed(kind), .. } => error == Some(*kind),
+        Seen::Whole { .. } | Seen::Streamed { end: End::Done, .. } => outcome == Outcome::Ok,
+        Seen::Streamed { end: End::Capped, .. } => outcome == Outcome::Capped,
+        Seen::Streamed { end: End::Silent, .. } | Seen::Turned(_) | Seen::Left => true,
+    };
+    rule(alike, || format!("the record says {outcome:?} {error:?}"))
 }
 
 /// Judges a record by what the provider has really done.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gw_types::{Clock, ErrorKind, FallOver, GatewayError, ManualClock, MonoTime, Retry};
+use gw_types::{Clock, ErrorKind, FallOver, GatewayError, ManualClock, MonoTime, Outcome, Retry};
 use parking_lot::Mutex;
 
 use super::script::{Ask, Control, Script};
@@ -39,6 +39,8 @@ pub(crate) struct AskLog {
     pub(crate) lost: bool,
     pub(crate) ended: bool,
     pub(crate) records: u32,
+    /// What its record says of its end.
+    pub(crate) recorded: Option<(Outcome, Option<ErrorKind>)>,
 }
 
 /// One call of a provider.
@@ -97,6 +99,7 @@ impl Stage {
             lost: false,
             ended: false,
             records: 0,
+            recorded: None,
         });
         log.asks.len() - 1
     }

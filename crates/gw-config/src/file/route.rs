@@ -38,6 +38,7 @@ pub(crate) struct RouteEntry {
     pub(crate) default_max_output_tokens: Option<Located<TokenCount>>,
     pub(crate) strict_translation: bool,
     pub(crate) max_attempts: NonZeroU32,
+    pub(crate) hedge: bool,
 }
 
 /// `cache`.
@@ -130,6 +131,7 @@ fn read(
         Some(Located::new(TokenCount::new(tokens), node.span()))
     });
     let max_attempts = section.positive("max_attempts", ATTEMPTS_MAX).unwrap_or(ATTEMPTS);
+    let hedge = section.optional("hedge").and_then(|node| hedge(&node, deployments.len(), max_attempts));
     section.finish();
     Some(RouteEntry {
         index,
@@ -146,7 +148,21 @@ fn read(
         default_max_output_tokens: bound,
         strict_translation: strict.unwrap_or_default(),
         max_attempts,
+        hedge: hedge.unwrap_or_default(),
     })
+}
+
+/// Reads whether a second deployment is asked where the first is slow; there must be one, and an attempt for it.
+fn hedge(node: &Node<'_>, deployments: usize, max_attempts: NonZeroU32) -> Option<bool> {
+    let hedge = node.flag()?;
+    if hedge && deployments == 1 {
+        let message = format!("`{}` has no second deployment to ask", node.path());
+        node.fault(message, "name another one in `deployments`, or remove `hedge`");
+    } else if hedge && max_attempts.get() == 1 {
+        let message = format!("`{}` leaves no second attempt to make", node.path());
+        node.fault(message, "write `max_attempts = 2` or more, or remove `hedge`");
+    }
+    Some(hedge)
 }
 
 fn unique(node: &Node<'_>, seen: &mut BTreeMap<String, Span>) -> Option<RouteName> {

@@ -56,7 +56,7 @@ impl Built {
             Some(Adapters { first, named }) => Target {
                 deployment: Arc::new(deployment),
                 adapter: Arc::clone(first),
-                credentials: named.clone(),
+                credentials: named.as_slice().into(),
             },
             None => Target::new(Arc::new(deployment), Arc::clone(&self.placeholder)),
         }

@@ -128,6 +128,7 @@ pub(super) fn policies(config: &Config, faults: &Faults) -> Vec<(RouteName, Rout
         default_max_output_tokens: route.default_max_output_tokens.map(|tokens| tokens.value),
         strict_translation: route.strict_translation,
         max_attempts: route.max_attempts,
+        hedge: route.hedge,
     };
     config.file.routes.iter().map(|route| (route.value.name.clone(), policy(&route.value))).collect()
 }

@@ -122,6 +122,11 @@ impl Breaker {
         Ticket { breaker: Arc::clone(self), epoch, probe, has_full_time: false, counted: false }
     }
 
+    /// Returns whether nothing has failed since the last success, and nothing bars the way.
+    pub(crate) fn is_well(&self) -> bool {
+        self.gate.load(Ordering::Acquire) & (GUARDED | UNWELL) == 0
+    }
+
     /// Returns whether it has failed too often to be asked again at once.
     pub(crate) fn is_open(&self) -> bool {
         self.gate.load(Ordering::Acquire) & GUARDED != 0

@@ -36,8 +36,11 @@ impl Shared {
     }
 
     pub(super) fn abort(&mut self, error: GatewayError) {
-        if let Some(Place::Leader(leader)) = &mut self.place {
-            leader.leave(&error);
+        if let Some(Place::Leader(leader)) = &mut self.place
+            && !leader.leave(&error)
+        {
+            // The answer has ended, and its record says how.
+            return;
         }
         if self.place.is_some() {
             self.end(error.outcome(), RelayItem::Failed(error));

@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     task::Context,
 };
@@ -22,7 +22,9 @@ pub(super) type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Call {
     /// Here as long as the leader drives it; a task has it afterwards.
     driver: Mutex<Option<Driver>>,
-    left: Mutex<Option<Left>>,
+    leader: Mutex<LeaderState>,
+    /// Provider calls made so far.
+    attempts: AtomicU32,
     /// The latest deadline of those who follow, in nanoseconds.
     until: AtomicU64,
 }
@@ -34,6 +36,16 @@ pub(crate) struct Left {
     pub(crate) error: ErrorKind,
 }
 
+/// What the record of a call says of its leader.
+#[derive(Clone, Copy, Debug, Default)]
+enum LeaderState {
+    #[default]
+    There,
+    Left(Left),
+    /// The record is made: from here on what the leader is told must be what it says.
+    Recorded,
+}
+
 impl Left {
     /// The client went away.
     pub(crate) const CANCELLED: Self = Self { outcome: Outcome::Cancelled, error: ErrorKind::Cancelled };
@@ -41,7 +53,12 @@ impl Left {
 
 impl Call {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { driver: Mutex::new(None), left: Mutex::new(None), until: AtomicU64::new(0) })
+        Arc::new(Self {
+            driver: Mutex::new(None),
+            leader: Mutex::default(),
+            attempts: AtomicU32::new(0),
+            until: AtomicU64::new(0),
+        })
     }
 
     /// Gives the call its work.
@@ -85,19 +102,43 @@ impl Call {
         MonoTime::from_nanos(self.until.load(Ordering::Relaxed))
     }
 
-    /// Notes that the leader has left; the first reason counts.
-    pub(super) fn leave(&self, left: Left) {
-        self.left.lock().get_or_insert(left);
+    /// Notes that the leader has left; the first reason counts. Returns `false` where the record of the call is made
+    /// already: then the leader must wait for its end.
+    pub(super) fn leave(&self, left: Left) -> bool {
+        let mut leader = self.leader.lock();
+        match *leader {
+            LeaderState::There => *leader = LeaderState::Left(left),
+            LeaderState::Left(_) => {}
+            LeaderState::Recorded => return false,
+        }
+        true
     }
 
-    /// Returns how the leader left, if it has.
-    pub(crate) fn left(&self) -> Option<Left> {
-        *self.left.lock()
+    /// Returns how the leader left, if it has, for the record that is being made.
+    pub(crate) fn record(&self) -> Option<Left> {
+        let mut leader = self.leader.lock();
+        match std::mem::replace(&mut *leader, LeaderState::Recorded) {
+            LeaderState::Left(left) => Some(left),
+            LeaderState::There | LeaderState::Recorded => None,
+        }
+    }
+
+    /// Counts a provider call.
+    pub(crate) fn attempted(&self) {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the provider calls made so far.
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
     }
 }
 
 impl std::fmt::Debug for Call {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call").field("left", &self.left).field("until", &self.until).finish_non_exhaustive()
+        f.debug_struct("Call")
+            .field("leader", &self.leader)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
     }
 }

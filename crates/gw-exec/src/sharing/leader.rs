@@ -37,6 +37,8 @@ pub(crate) struct Leader {
     timer: Sleep,
     /// Whether the deadline has passed once.
     late: bool,
+    /// Whether the record was made when the deadline passed.
+    is_recorded: bool,
     /// Whether the answer has ended for the leader.
     over: bool,
 }
@@ -60,7 +62,18 @@ impl Leader {
         upstream.push(Part::Call(Arc::clone(&call)), 0);
         call.set(Box::pin(drive(sharing, upstream)));
         let timer = state.clock.sleep_until(deadline);
-        Self { reader, call, state, head, arrived, deadline, timer, late: false, over: false }
+        Self {
+            reader,
+            call,
+            state,
+            head,
+            arrived,
+            deadline,
+            timer,
+            late: false,
+            is_recorded: false,
+            over: false,
+        }
     }
 
     /// Returns the whole answer.
@@ -97,12 +110,14 @@ impl Leader {
     fn without_call(&mut self, error: GatewayError) -> Failure {
         let mut head = self.head.clone();
         head.latency = self.state.clock.now().saturating_since(self.arrived);
+        head.attempts = self.call.attempts();
         Failure { head, error }
     }
 
-    /// Leaves the call with an error of gw's own; the record of the request says so.
-    pub(crate) fn leave(&mut self, error: &GatewayError) {
-        self.call.leave(Left { outcome: error.outcome(), error: error.kind() });
+    /// Leaves the call with an error of gw's own, which the record of the request says too; returns `false` where the
+    /// record says something else already, and the call's own end is near.
+    pub(crate) fn leave(&mut self, error: &GatewayError) -> bool {
+        self.call.leave(Left { outcome: error.outcome(), error: error.kind() })
     }
 
     /// Polls for the next part of the answer, driving the call where no task does.
@@ -116,12 +131,17 @@ impl Leader {
                     self.over = true;
                     return Poll::Ready(end);
                 }
+                Poll::Pending if self.is_recorded => return Poll::Pending,
                 Poll::Pending => {
                     ready!(self.timer.as_mut().poll(cx));
                     if self.late || self.call.until() > self.deadline {
                         // The call goes on for others.
                         let error = deadline_passed();
-                        self.leave(&error);
+                        if !self.leave(&error) {
+                            // Only the ledger is still waited for.
+                            self.is_recorded = true;
+                            continue;
+                        }
                         return Poll::Ready(Next::Failed(self.without_call(error)));
                     }
                     self.late = true;
@@ -135,7 +155,7 @@ impl Leader {
 impl Drop for Leader {
     fn drop(&mut self) {
         if !self.over {
-            self.call.leave(Left::CANCELLED);
+            let _recorded = self.call.leave(Left::CANCELLED);
         }
         self.call.give_up();
     }

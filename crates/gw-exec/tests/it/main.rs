@@ -9,6 +9,7 @@ mod cases;
 mod credentials;
 mod figures;
 mod health;
+mod hedging;
 mod lanes;
 mod provider;
 mod queue;

@@ -430,7 +430,7 @@ pub(crate) struct Hanging {
     pub(crate) dropped: AtomicUsize,
 }
 
-pub(crate) struct DropCount<'a>(&'a AtomicUsize);
+pub(crate) struct DropCount<'a>(pub(crate) &'a AtomicUsize);
 
 impl Drop for DropCount<'_> {
     fn drop(&mut self) {

@@ -10,7 +10,7 @@ use std::{
 use gw_errors::GatewayError;
 use gw_types::Sleep;
 
-use super::{Phase, Pool, late};
+use super::{Phase, Pool, late, shed};
 use crate::Slot;
 
 /// A wait for a slot; see [`Subject::acquire`].
@@ -61,6 +61,7 @@ impl Future for Waiting {
         self.0 = State::Ready(None);
         Poll::Ready(match end {
             Some(Phase::Served(slot)) => Ok(slot),
+            Some(Phase::Shed) => Err(shed()),
             Some(Phase::Queued(_) | Phase::Late) | None => Err(late()),
         })
     }
@@ -72,7 +73,7 @@ impl Pool {
         match self.queue.lock().waiters.get_mut(&waiter).map(|waiter| &mut waiter.phase) {
             Some(Phase::Queued(Some(waker))) => waker.clone_from(cx.waker()),
             Some(Phase::Queued(waker)) => *waker = Some(cx.waker().clone()),
-            Some(Phase::Served(_) | Phase::Late) | None => return false,
+            Some(Phase::Served(_) | Phase::Late | Phase::Shed) | None => return false,
         }
         true
     }

@@ -188,7 +188,9 @@ fn a_full_queue_refuses_and_says_how_long_it_takes() {
         (none_at_all.kind(), none_at_all.subject()),
         (ErrorKind::Overloaded, Some("tenant:a.pool_capacity"))
     );
-    let two = Ticket { max_queue: 2, deadline: MonoTime::from_nanos(300_000_000_000), ..ticket() };
+    // Batches wait as long as their deadline allows.
+    let batch = Ticket { priority: Priority::Low, ..ticket() };
+    let two = Ticket { max_queue: 2, deadline: MonoTime::from_nanos(300_000_000_000), ..batch };
     let mut waits: Vec<_> = (0..2).map(|_| house.acquire("a", two).unwrap()).collect();
     let full = house.acquire("a", two).unwrap_err();
     assert_eq!((full.kind(), full.subject()), (ErrorKind::Overloaded, Some("max_queue")));
@@ -210,6 +212,38 @@ fn a_full_queue_refuses_and_says_how_long_it_takes() {
         (refused.kind(), refused.retry_after()),
         (ErrorKind::Overloaded, Some(Duration::from_secs(4)))
     );
+}
+
+#[test]
+fn where_the_queue_does_not_get_empty_the_oldest_are_shed_and_the_last_is_served() {
+    let house = House::new(&[("a", &none()), ("b", &none())], 1, &ScopesConfig::default());
+    let mut held = house.subject("a").slot().unwrap();
+    let three = |house: &House| Ticket {
+        max_queue: 3,
+        deadline: house.clock.now().saturating_add(Duration::from_secs(60)),
+        ..ticket()
+    };
+    let mut waits: Vec<_> = (0..3).map(|_| house.acquire("a", three(&house)).unwrap()).collect();
+    // A burst is worked off in its order for twenty short waits.
+    for _ in 0..5 {
+        house.manual.advance(Duration::from_secs(2));
+        drop(held);
+        held = house.slot(&mut waits.remove(0));
+        waits.push(house.acquire("a", three(&house)).unwrap());
+    }
+    assert!(house.subject("a").may_come(Priority::Normal, 3, house.clock.now()).is_ok());
+    house.manual.advance(Duration::from_secs(1));
+    let refused = house.subject("a").may_come(Priority::Normal, 3, house.clock.now()).unwrap_err();
+    assert_eq!((refused.kind(), refused.subject()), (ErrorKind::Overloaded, Some("max_queue")));
+    // Nobody else is turned away for it, nor a class that has room.
+    assert!(house.subject("b").may_come(Priority::Normal, 3, house.clock.now()).is_ok());
+    assert!(house.subject("a").may_come(Priority::High, 3, house.clock.now()).is_ok());
+    drop(held);
+    let ends: Vec<_> = waits.iter_mut().map(|wait| house.poll(wait)).collect();
+    let [Poll::Ready(Err(first)), Poll::Ready(Err(_)), Poll::Ready(Ok(_))] = &ends[..] else {
+        panic!("{ends:?}")
+    };
+    assert_eq!((first.kind(), first.subject()), (ErrorKind::Overloaded, Some("max_queue")));
 }
 
 #[test]

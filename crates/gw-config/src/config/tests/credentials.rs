@@ -30,11 +30,11 @@ fn what_contradicts_itself_is_refused() {
         "10:1: `api_key` stands beside `credentials`, each of which has its own; remove `api_key`",
     );
     refuses(&[], "10:15: `providers.up.credentials` is empty; write at least one item");
-    let named = "10:74: `providers.up.credentials` names `a` twice; give each credential a name of its own";
+    let named = "10:62: `providers.up.credentials` names `a` twice; give each credential a name of its own";
     refuses(&[A, "{ name = \"a\", api_key = { env = \"T_KEY\" } }"], named);
     refuses(
         &[A, "{ name = \"c\", api_key = { env = \"UP_KEY\" } }"],
-        "10:74: credentials `c` and `a` of `providers.up.credentials` are the same; remove one of them, or name \
+        "10:62: credentials `c` and `a` of `providers.up.credentials` are the same; remove one of them, or name \
          another variable or file",
     );
     refuses(
@@ -53,6 +53,6 @@ fn what_contradicts_itself_is_refused() {
     check(
         KEY,
         "credentials = { file = \"sa.json\" }",
-        "10:15: `providers.up.credentials` is a table, not a list; write a list",
+        "10:15: `providers.up.credentials` is a table, not a list; write `[...]` around the items",
     );
 }

@@ -148,3 +148,13 @@ fn refused_classes_are_shaped_like_a_match() {
     refused("tenants = [\"u\"]", "32:12: unknown tenant `u` in `refused[0].tenants[0]`; known: `t`");
     refused("model = [\"m\"]", "32:1: unknown key `model` in `refused[0]`; did you mean `models`?");
 }
+
+#[test]
+fn a_hedge_needs_a_second_deployment() {
+    super::check(
+        "deployments = [\"a\"]",
+        "deployments = [\"a\"]\nhedge = true",
+        "24:9: `routes[0].hedge` has no second deployment to ask; name another one in `deployments`, or remove `hedge`",
+    );
+    super::accepts("deployments = [\"a\"]", "deployments = [\"a\"]\nhedge = false", "\"hedge\": false");
+}
