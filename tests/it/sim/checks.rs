@@ -118,8 +118,13 @@ impl Checks {
         ask.recorded = Some((record.outcome, record.error));
         let say = |what: &str| format!("{what} (request {number}): {json}");
         rule(ask.records == 1, || say("i12: two records"))?;
-        let calls: Vec<_> = ask.calls.iter().map(|call| deployment_name(call.deployment)).collect();
-        let attempts: Vec<_> = record.attempts.iter().map(|attempt| attempt.deployment.clone()).collect();
+        let mut calls: Vec<_> = ask.calls.iter().map(|call| deployment_name(call.deployment)).collect();
+        let mut attempts: Vec<_> = record.attempts.iter().map(|attempt| attempt.deployment.clone()).collect();
+        if run.stage.script.worlds[ask.world].hedge {
+            // The one that lost stands before the one that won.
+            calls.sort();
+            attempts.sort();
+        }
         rule(calls == attempts, || say("i12: the attempts are not the calls"))?;
         if record.cache.is_hit() {
             let is_free = record.cost.is_zero() && record.side_costs.is_empty() && calls.is_empty();
@@ -296,9 +301,12 @@ fn served(ask: &AskLog, record: &AccountingRecord, say: &impl Fn(&str) -> String
     if record.outcome != Outcome::Ok || record.cache.is_hit() {
         return Ok(());
     }
-    let Some(last) = ask.calls.last() else { return Err(say("served by nobody")) };
-    rule(last.complete, || say("ok, but the answer was not complete"))?;
-    let play = ask.ask.plays.get(ask.calls.len() - 1).or(ask.ask.plays.last()).cloned().unwrap_or_default();
+    let Some(last) = ask.calls.len().checked_sub(1) else { return Err(say("served by nobody")) };
+    // Of two calls at once the first may have won.
+    let served = ask.calls.iter().rposition(|call| call.complete).unwrap_or(last);
+    rule(ask.calls[served].complete, || say("ok, but the answer was not complete"))?;
+    rule(served == last || ask.calls.len() > 1 && ask.ask.stream, || say("served by an earlier call"))?;
+    let play = ask.ask.plays.get(served).or(ask.ask.plays.last()).cloned().unwrap_or_default();
     // Doubled frames may hold the usage twice; it counts once.
     if play.usage == Told::Truth && !ask.ask.stream {
         let told = (record.usage.input_total().get(), record.usage.output_total().get());
@@ -331,7 +339,9 @@ fn answer(log: &Log, number: usize, text: &str, hit: bool, whole: bool) -> Resul
         rule(may, || "i10: an answer was kept that must not be".to_owned())?;
         rule(giver.ask.text == ask.ask.text, || "an answer to another question".to_owned())?;
     } else {
-        rule(from == number && call + 1 == ask.calls.len(), || "an answer of another call".to_owned())?;
+        // Only a hedge may leave the answer to an earlier call, and then the later one has said nothing.
+        let is_last = ask.calls[call + 1..].iter().all(|later| !later.said);
+        rule(from == number && is_last, || "an answer of another call".to_owned())?;
         rule(!whole || given.complete, || "a truncated answer was given as whole".to_owned())?;
     }
     Ok(())

@@ -8,6 +8,9 @@ use super::script::{Act, Ask, Control, Deployment, Does, Event, Play, Script, Te
 const ASKS: (u64, u64) = (4, 28);
 /// The time in which clients arrive, in milliseconds.
 const SPANS: [u64; 4] = [50, 1_000, 5_000, 40_000];
+/// Streams after which it is known how soon a deployment begins, and the time between them in milliseconds.
+const WARM_ASKS: u32 = 60;
+const WARM_MS: u32 = 20;
 
 /// Draws numbers.
 struct Dice(SeededRandom);
@@ -58,7 +61,61 @@ pub(crate) fn script(seed: u64) -> Script {
         events.push(event);
     }
     events.sort_by_key(|event| event.at);
-    Script { seed, worlds, events }
+    let mut script = Script { seed, worlds, events };
+    // By dice of their own, so that what a seed meant before they came it means still.
+    let dice = Dice(SeededRandom::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xc4ed));
+    if dice.is(20) {
+        several_credentials(&dice, &mut script);
+    }
+    if dice.is(15) {
+        hedged(&dice, &mut script);
+    }
+    script
+}
+
+/// Gives deployments several credentials, in every configuration alike.
+fn several_credentials(dice: &Dice, script: &mut Script) {
+    for deployment in 0..script.worlds[0].deployments.len() {
+        let credentials = dice.one(&[0, 2, 2, 3]);
+        for world in &mut script.worlds {
+            world.deployments[deployment].credentials = credentials;
+        }
+    }
+    for event in &mut script.events {
+        let Act::Ask(ask) = &mut event.act else { continue };
+        for play in &mut ask.plays {
+            if dice.is(20) {
+                play.does = dice.one(&[Does::BadKey, Does::Limits(0), Does::Limits(60), Does::NoQuota]);
+            }
+        }
+    }
+}
+
+/// Streams of a first tenant without limits, until it is known how soon the deployments begin; then all the rest.
+fn hedged(dice: &Dice, script: &mut Script) {
+    if script.worlds[0].deployments.len() < 2 {
+        return;
+    }
+    for world in &mut script.worlds {
+        (world.hedge, world.attempts) = (true, world.attempts.max(2));
+        world.tenants[0] = Tenant::default();
+    }
+    script.events.iter_mut().for_each(|event| event.at += WARM_MS * WARM_ASKS);
+    let warm = (0..WARM_ASKS).map(|at| {
+        let plays = vec![Play { after: dice.one(&[0, 1, 1, 5]), ..Play::default() }];
+        let ask = Ask { stream: true, cache: Control::NoStore, plays, ..Ask::default() };
+        Event { at: at * WARM_MS, act: Act::Ask(ask) }
+    });
+    let mut events: Vec<Event> = warm.collect();
+    events.append(&mut script.events);
+    script.events = events;
+    for event in &mut script.events[WARM_ASKS as usize..] {
+        let Act::Ask(ask) = &mut event.act else { continue };
+        (ask.tenant, ask.stream) = if dice.is(60) { (0, true) } else { (ask.tenant, ask.stream) };
+        if let Some(play) = ask.plays.first_mut().filter(|_| dice.is(50)) {
+            play.after = dice.one(&[30, 300, 1_500]);
+        }
+    }
 }
 
 fn event(dice: &Dice, span: u64, act: impl FnOnce(&Dice) -> Act) -> Event {
@@ -94,6 +151,7 @@ fn world(dice: &Dice) -> World {
         cache: dice.is(50),
         pool,
         default_deadline_ms: dice.one(&[1_000, 3_000, 10_000, 120_000]),
+        hedge: false,
     }
 }
 
@@ -120,6 +178,7 @@ fn deployment(dice: &Dice) -> Deployment {
         idle_ms: dice.one(&[500, 5_000]),
         pace: dice.some(if has_lane { 70 } else { 0 }, |dice| dice.u32(1, 20)),
         tokens_in_flight: dice.some(if has_lane { 50 } else { 0 }, |dice| dice.between(100, 2_000)),
+        credentials: 0,
     }
 }
 

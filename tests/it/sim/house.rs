@@ -10,7 +10,7 @@ use gw_cache::{CacheConfig, CachePolicy, ExactCache, HashingEmbedder, SemanticCa
 use gw_dialects::openai::ChatCodec;
 use gw_exec::{
     DeploymentPolicy, Gateway, Policy, PolicyConfig, QueuePolicy, RoutePolicy, StateConfig, Target,
-    TenantPolicy,
+    TargetCredential, TenantPolicy,
 };
 use gw_limits::{BudgetConfig, Limits, LimitsConfig, Rate, Scope, TenantLimitsConfig, Window};
 use gw_routing::{RouteConfig, RoutingConfig};
@@ -148,6 +148,7 @@ fn policy(stage: &Arc<Stage>, world: usize) -> Policy {
                 cache: config.cache.then_some(cache),
                 max_attempts: NonZeroU32::new(config.attempts).unwrap(),
                 default_max_output_tokens: Some(TokenCount::new(100)),
+                hedge: config.hedge,
                 ..RoutePolicy::default()
             },
         )],
@@ -186,8 +187,14 @@ fn target(stage: &Arc<Stage>, world: usize, index: usize) -> Target {
         max_attempts: NonZeroU32::new(config.attempts).unwrap(),
         max_concurrency: config.slots.and_then(NonZeroU32::new),
     };
-    let adapter = Arc::new(Provider { stage: Arc::clone(stage), deployment: index });
-    Target::new(Arc::new(deployment), adapter)
+    let provider =
+        |credential| Arc::new(Provider { stage: Arc::clone(stage), deployment: index, credential });
+    let credentials = (0..config.credentials).map(|credential| TargetCredential {
+        name: format!("k{credential}").parse().unwrap(),
+        adapter: provider(credential),
+    });
+    let credentials = credentials.collect();
+    Target { credentials, ..Target::new(Arc::new(deployment), provider(0)) }
 }
 
 pub(crate) fn pricing() -> Pricing {

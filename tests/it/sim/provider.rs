@@ -28,6 +28,8 @@ use super::{
 pub(crate) struct Provider {
     pub(crate) stage: Arc<Stage>,
     pub(crate) deployment: usize,
+    /// Which of several credentials it is asked with.
+    pub(crate) credential: usize,
 }
 
 /// Names a request towards the provider: in its trace context, which no key of the cache holds.
@@ -58,7 +60,7 @@ impl Adapter for Provider {
 
     async fn call(&self, prepared: Prepared) -> Result<Answer, GatewayError> {
         let ask = ask_of(prepared.traceparent.as_ref());
-        let guard = self.stage.call(ask, self.deployment);
+        let guard = self.stage.call(ask, (self.deployment, self.credential));
         let (play, marker) = self.stage.with(|log| {
             let seen = &log.asks[ask];
             let call = seen.calls.len() - 1;

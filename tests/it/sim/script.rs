@@ -27,6 +27,9 @@ pub(crate) struct World {
     pub(crate) cache: bool,
     pub(crate) pool: u32,
     pub(crate) default_deadline_ms: u32,
+    /// Whether streams that are slow to begin are asked for a second time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) hedge: bool,
 }
 
 /// The limits of one tenant.
@@ -64,6 +67,9 @@ pub(crate) struct Deployment {
     pub(crate) pace: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tokens_in_flight: Option<u64>,
+    /// Its credentials, if there are several.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) credentials: usize,
 }
 
 /// Something that happens.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gw_types::{Clock, ErrorKind, FallOver, GatewayError, ManualClock, MonoTime, Outcome, Retry};
+use gw_types::{Clock, ErrorKind, FallOver, GatewayError, Health, ManualClock, MonoTime, Outcome, Retry};
 use parking_lot::Mutex;
 
 use super::script::{Ask, Control, Script};
@@ -47,6 +47,7 @@ pub(crate) struct AskLog {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) deployment: usize,
+    credential: usize,
     pub(crate) open: bool,
     /// Whether a piece of content was given to the gateway.
     pub(crate) said: bool,
@@ -105,12 +106,16 @@ impl Stage {
     }
 
     /// Begins a call after judging whether it may be made.
-    pub(crate) fn call(self: &Arc<Self>, ask: usize, deployment: usize) -> CallGuard {
+    pub(crate) fn call(self: &Arc<Self>, ask: usize, (deployment, credential): (usize, usize)) -> CallGuard {
         let now = self.clock.now();
         let mut log = self.log.lock();
-        let broken = self.may_call(&log, ask, deployment, now);
+        let broken = self.may_call(&log, ask, (deployment, credential), now);
         log.faults.extend(broken.into_iter().map(|what| format!("{what} (request {ask})")));
-        let is_retry = log.asks[ask].calls.last().is_some_and(|last| last.deployment == deployment);
+        // With another credential it is no retry but a move.
+        let before = log.asks[ask].last_ended();
+        let is_retry = before.is_some_and(|last| {
+            last.deployment == deployment && !(last.credential != credential && last.concerns_credential())
+        });
         let seen = &mut log.deployments[deployment];
         seen.open += 1;
         seen.retries += u64::from(is_retry);
@@ -123,6 +128,7 @@ impl Stage {
         let calls = &mut log.asks[ask].calls;
         calls.push(Call {
             deployment,
+            credential,
             open: true,
             said: false,
             complete: false,
@@ -135,7 +141,13 @@ impl Stage {
     }
 
     /// Says which rules a call breaks.
-    fn may_call(&self, log: &Log, ask: usize, deployment: usize, now: MonoTime) -> Vec<String> {
+    fn may_call(
+        &self,
+        log: &Log,
+        ask: usize,
+        (deployment, credential): (usize, usize),
+        now: MonoTime,
+    ) -> Vec<String> {
         let seen = &log.asks[ask];
         let world = &self.script.worlds[seen.world];
         let facts = &world.deployments[deployment];
@@ -149,10 +161,16 @@ impl Stage {
         rule(!seen.ended, "a call for a request that has ended");
         rule(!seen.ask.side_effecting || seen.calls.is_empty(), "i11: a side-effecting request is repeated");
         rule(seen.calls.len() < world.attempts as usize, "more calls than the route's attempts");
-        rule(seen.calls.iter().all(|call| !call.open), "a call while another one is open");
+        let open: Vec<_> = seen.calls.iter().filter(|call| call.open).collect();
+        let is_hedge = world.hedge && seen.ask.stream && !open.is_empty();
+        rule(open.is_empty() || is_hedge, "a call while another one is open");
+        rule(open.len() < 2, "a third call at once");
+        let is_other = open.iter().all(|call| call.deployment != deployment);
+        rule(is_other, "a hedge at the deployment that is slow");
         rule(seen.calls.iter().all(|call| !call.said), "another call after content was given");
         let own = seen.calls.iter().filter(|call| call.deployment == deployment).count();
-        rule(own < facts.attempts as usize, "more calls than the deployment's attempts");
+        let each = facts.credentials.max(1);
+        rule(own < facts.attempts as usize * each, "more calls than the deployment's attempts");
         let most = self.script.worlds.iter().map(|world| world.deployments[deployment].slots).max();
         let slots = self.script.worlds.iter().all(|world| world.deployments[deployment].slots.is_some());
         let most = most.flatten().filter(|_| slots);
@@ -160,12 +178,15 @@ impl Stage {
         let need = Duration::from_millis(facts.min_ms.into());
         let fits = seen.deadline.is_some_and(|deadline| now.saturating_add(need) <= deadline);
         rule(fits, "i14: an attempt begins without its minimum of time");
-        if let Some(last) = seen.calls.last() {
+        if let Some(last) = seen.last_ended().filter(|_| !is_hedge) {
             let kind = last.error.as_ref().map_or(ErrorKind::ProviderTimeout, GatewayError::kind);
             let retry = last.error.as_ref().map_or(kind.retryable() != Retry::Never, GatewayError::may_retry);
             let pinned = last.error.as_ref().is_some_and(GatewayError::is_pinned);
             let wait = last.error.as_ref().and_then(GatewayError::retry_after).unwrap_or_default();
-            if last.deployment == deployment {
+            let is_move = last.credential != credential && last.concerns_credential();
+            if last.deployment == deployment && is_move {
+                rule(!pinned, "another credential for a pinned request");
+            } else if last.deployment == deployment {
                 rule(retry, &format!("a retry after {}", kind.as_str()));
                 let waited = now.saturating_since(last.ended);
                 rule(waited >= wait, "a retry before the provider's guidance");
@@ -175,6 +196,21 @@ impl Stage {
             }
         }
         broken
+    }
+}
+
+impl AskLog {
+    /// Returns the call that ended last.
+    fn last_ended(&self) -> Option<&Call> {
+        self.calls.iter().filter(|call| !call.open).max_by_key(|call| call.ended)
+    }
+}
+
+impl Call {
+    /// Whether it failed in a way that concerns what it was made with, and not who was asked.
+    fn concerns_credential(&self) -> bool {
+        let health = self.error.as_ref().map(|error| error.kind().harms_health());
+        matches!(health, Some(Health::Credential | Health::Cooldown))
     }
 }
 
