@@ -11,6 +11,7 @@ mod e2e;
 mod embedders;
 mod fuzz;
 mod invariants;
+mod seeds;
 mod sim;
 mod support;
 mod trace;

@@ -6,10 +6,13 @@ use crate::{Failure, host};
 
 /// What picks the load on the limits.
 const LIMITS: &str = "--limits";
+/// What picks the figures of failures.
+const FAULTS: &str = "--faults";
 
 /// Builds what is measured, then runs the benchmark with the given arguments.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let (bench, arguments) = match arguments {
+        [FAULTS] => return host::run(&mut faults(root)),
         [LIMITS, rest @ ..] => ("limits", rest),
         all => ("hop", all),
     };
@@ -17,4 +20,13 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     // The profile of the binary, so that what both need is built once.
     let fixed = ["bench", "--locked", "-p", "gw-tests", "--bench", bench, "--profile", "release", "--"];
     host::run(&mut host::cargo(root, fixed.iter().chain(arguments)))
+}
+
+/// Returns what holds the release build to the figures of failures: the tests' own, without their room.
+fn faults(root: &Path) -> std::process::Command {
+    const TEST: &str = "e2e::figures::what_failures_cost_stays_within_its_figures";
+    let fixed = ["test", "--locked", "-p", "gw-tests", "--profile", "release", "--test", "it", "--"];
+    let mut command = host::cargo(root, fixed.into_iter().chain(["--exact", TEST, "--nocapture"]));
+    command.env("GW_FIGURES", "exact");
+    command
 }

@@ -19,6 +19,7 @@ mod fuzz;
 mod host;
 mod layers;
 mod sim;
+mod soak;
 mod tidy;
 mod workspace;
 
@@ -35,6 +36,8 @@ usage: cargo xtask COMMAND
   bench [ARGS...]        the hop benchmark against the release build of `gw`
   bench --limits [--seconds N] [--clients N]
                          whether limits hold under load; exits with 1 if not
+  bench --faults         what failures of providers cost, held to their figures
+  soak [--seconds N]     the real program under a mixed load, for 600 s if nothing else is said: what it holds stays flat
   sim [--seeds N] [--from S]
                          the whole gateway in virtual time, 2,000 seeds from 0 if nothing else is said
   fuzz TARGET [--seconds N]
@@ -73,6 +76,7 @@ fn dispatch(arguments: &[String], folder: &Path) -> Result<(), Failure> {
         ["ci", "--features-none"] => ci::run(&root()?, ci::Features::None),
         ["bench", rest @ ..] => bench::run(&root()?, rest),
         ["sim", rest @ ..] => sim::run(&root()?, rest),
+        ["soak", rest @ ..] => soak::run(&root()?, rest),
         ["fuzz", rest @ ..] => fuzz::run(&root()?, rest),
         ["test", "--clients", rest @ ..] => clients::run(&root()?, rest),
         [] => Err(Failure::Usage(format!("no command\n\n{USAGE}"))),

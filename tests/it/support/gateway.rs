@@ -136,6 +136,11 @@ impl Gw {
         .await
     }
 
+    /// Returns the program's process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
     /// Returns the page of metrics.
     pub(crate) async fn metrics(&self) -> String {
         let answer = self.admin("/metrics").send().await;
@@ -179,7 +184,7 @@ impl Gw {
     }
 
     async fn signal(&self, name: &str) {
-        let pid = self.child.id().unwrap();
+        let pid = self.pid();
         // `kill` is built into every shell.
         let sent =
             Command::new("/bin/sh").args(["-c", &format!("kill -{name} {pid}")]).status().await.unwrap();

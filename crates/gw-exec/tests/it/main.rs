@@ -13,6 +13,7 @@ mod hedging;
 mod lanes;
 mod provider;
 mod queue;
+mod recovery;
 mod refusals;
 mod scopes;
 mod settlement;
