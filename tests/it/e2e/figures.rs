@@ -214,7 +214,7 @@ async fn limit_over_three(room: Room) {
 }
 
 async fn truncation() {
-    let provider = FakeProvider::start(FaultScript::of(stream_cut_after("one two three", 2))).await.unwrap();
+    let provider = FakeProvider::start(FaultScript::of(stream_cut_after(2))).await.unwrap();
     let gw = Gw::start(&Toml::new().upstream("up", &provider).route("m", &["up"]).tenant("a", "")).await;
     for _ in 0..3 {
         let events = Events::read(&gw.chat("a", &streamed("m")).stream().await.rest().await);

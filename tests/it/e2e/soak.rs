@@ -76,7 +76,7 @@ async fn memory_and_descriptors_stay_flat() {
     let well = start(ok("one two three four").into()).await.unwrap();
     let fails = start(status(503).into()).await.unwrap();
     let errs = start(error_event_first().into()).await.unwrap();
-    let cut = start(stream_cut_after("one two three", 2).into()).await.unwrap();
+    let cut = start(stream_cut_after(2).into()).await.unwrap();
     let toml = Toml::new()
         .sqlite()
         .upstream("well", &well)
