@@ -46,7 +46,7 @@ fn held(pid: u32) -> Held {
 async fn one(gw: &Gw, turn: u64) {
     let model = ["well", "fails", "errs", "cut"][usize::try_from(turn % 4).unwrap()];
     let mut body = chat(model, &format!("question {turn}"));
-    body["stream"] = (turn % 3 == 0).into();
+    body["stream"] = turn.is_multiple_of(3).into();
     match turn % 7 {
         0 => {
             // Leaves behind its first piece.
