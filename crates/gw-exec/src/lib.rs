@@ -67,8 +67,7 @@ pub use self::{
     judging::JudgeCodec,
     policy::{
         DeploymentPolicy, KeyScope, Policy, PolicyConfig, QueuePolicy, RouteEmbedder, RoutePolicy, Target,
-        TargetCredential,
-        TenantPolicy, TokenFacts,
+        TargetCredential, TenantPolicy, TokenFacts,
     },
     relay::{Relay, RelayItem},
     reply::{Body, Failure, KeptEvents, Reply, ReplyHead, Settled, StreamBody},
