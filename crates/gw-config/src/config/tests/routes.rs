@@ -151,10 +151,10 @@ fn refused_classes_are_shaped_like_a_match() {
 
 #[test]
 fn a_hedge_needs_a_second_deployment() {
-    super::check(
+    check(
         "deployments = [\"a\"]",
         "deployments = [\"a\"]\nhedge = true",
         "24:9: `routes[0].hedge` has no second deployment to ask; name another one in `deployments`, or remove `hedge`",
     );
-    super::accepts("deployments = [\"a\"]", "deployments = [\"a\"]\nhedge = false", "\"hedge\": false");
+    accepts("deployments = [\"a\"]", "deployments = [\"a\"]\nhedge = false", "\"hedge\": false");
 }
