@@ -62,7 +62,7 @@ pub(super) fn check(
                 let opaque = opaque_places(message);
                 broken.retain(|one| {
                     !own.iter().any(|own| own.rule == one.rule)
-                        && !opaque.iter().any(|place| one.place == *place)
+                        && !opaque.contains(&one.place)
                 });
             }
             broken.iter().for_each(|one| fault(one.to_string()));
