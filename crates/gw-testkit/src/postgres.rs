@@ -142,8 +142,9 @@ impl PostgresServer {
         let mut run = self.command("postgres");
         run.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
         run.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
-        // What a crash of the machine would take matters to no test.
-        run.args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"]);
+        // What a crash of the machine would take matters to no test. What a commit has confirmed must survive one of the
+        // server, so commits wait for the log.
+        run.args(["-c", "fsync=off", "-c", "full_page_writes=off"]);
         run.args(["-c", "autovacuum=off", "-c", "wal_level=minimal", "-c", "max_wal_senders=0"]);
         run.args(["-c", "max_connections=50", "-c", "shared_buffers=16MB"]);
         self.process = Some(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);

@@ -61,8 +61,7 @@ pub(super) fn check(
                 let own = invalid(caller, exchange.stream, &exchange.body, schemas);
                 let opaque = opaque_places(message);
                 broken.retain(|one| {
-                    !own.iter().any(|own| own.rule == one.rule)
-                        && !opaque.contains(&one.place)
+                    !own.iter().any(|own| own.rule == one.rule) && !opaque.contains(&one.place)
                 });
             }
             broken.iter().for_each(|one| fault(one.to_string()));

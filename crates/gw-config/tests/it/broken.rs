@@ -13,6 +13,7 @@ fn environment() -> FixedEnvironment {
     FixedEnvironment::new()
         .with_var("UP_KEY", "canary-up")
         .with_var("TEAM_KEY", "canary-team")
+        .with_var("REDIS_URL", "redis://localhost")
         .with_var("EMPTY_KEY", "")
         .with_var("BLANK_KEY", "  ")
         .with_garbled_var("GARBLED_KEY")

@@ -96,7 +96,7 @@ fn words_are_of_their_closed_set() {
         "sqlte:gw.db",
         "32:9",
         "store `sqlte:gw.db` in `ledger.store`",
-        "write `\"sqlite:PATH\"` or `\"none\"`",
+        "write `\"sqlite:PATH\"`, `\"postgres://USER@HOST/DATABASE\"` or `\"none\"`",
     );
     check(
         "cache = {",
