@@ -4,6 +4,7 @@
 //! turn, which leads inwards without any instrumentation. A few thousand inputs a target are part of every test run;
 //! `cargo xtask fuzz TARGET --seconds N` goes on for longer.
 
+mod intake;
 mod mutate;
 
 use std::{
@@ -21,9 +22,10 @@ use gw_dialects::{
     openai::{StreamDecoder, StreamOptions, read_answer, read_chat},
     sse,
 };
-use gw_types::GatewayError;
+use gw_types::{GatewayError, Secret};
 
 use self::mutate::Mutator;
+use crate::support::{House, Toml, key_of};
 
 /// Inputs of one target in every test run.
 const INPUTS: u64 = 2_000;
@@ -32,15 +34,13 @@ const KEPT_MAX: usize = 512;
 /// Time is looked at once in so many inputs.
 const INPUTS_A_LOOK: u64 = 256;
 
-/// Reads an input, panics where something does not hold, and returns the shape of the outcome.
-type Read = fn(&[u8], &Mutator) -> u64;
-
+/// Mutates the seeds. `read` reads an input, panics where something does not hold, and returns the shape of the outcome.
 #[expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "the automation says which target and for how long, in real time, and reads what was done"
 )]
-fn fuzz(target: &str, seeds: &[Vec<u8>], read: Read) {
+fn fuzz(target: &str, seeds: &[Vec<u8>], read: impl Fn(&[u8], &Mutator) -> u64) {
     let chosen = env::var("GW_FUZZ_TARGET").ok();
     let seconds = env::var("GW_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let limit = seconds.filter(|_| chosen.as_deref() == Some(target)).map(Duration::from_secs);
@@ -223,5 +223,28 @@ fn keys() {
                 shape(printed.lines().count())
             }
         }
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn presented_keys() {
+    let key = NewKey::from_entropy([7; NewKey::ENTROPY_BYTES]);
+    let other = NewKey::from_entropy([8; NewKey::ENTROPY_BYTES]);
+    let hashed = format!("[[tenants.b.keys]]\nname = \"made\"\nhash = \"{}\"", key.line());
+    let toml = Toml::new().scripted("s", &["ok"]).route("m", &["s"]).tenant("a", "").part(&hashed);
+    let house = House::new(&toml).await;
+    let (own, made) = (key_of("a"), key.shown().expose());
+    let seeds = [own.as_str(), made, other.shown().expose()].map(|text| text.as_bytes().to_vec());
+    fuzz("presented-keys", &seeds, |input, _| {
+        let Ok(text) = std::str::from_utf8(input) else { return 0 };
+        let Some(secret) = Secret::new(text) else { return 1 };
+        let known = house.composition.key_store.identify(&secret).map(|identity| identity.tenant.to_string());
+        let expected = match secret.expose() {
+            text if text == own => Some("a"),
+            text if text == made => Some("b"),
+            _ => None,
+        };
+        assert_eq!(known.as_deref(), expected, "a key that is not the key");
+        shape((known, text.len().min(99), text.starts_with("gwk1_")))
     });
 }

@@ -4,6 +4,7 @@ mod cache;
 mod calls;
 mod fidelity;
 mod limits;
+mod marked;
 mod records;
 mod routing;
 mod secrets;

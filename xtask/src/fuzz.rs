@@ -7,12 +7,14 @@ use crate::{Failure, host};
 const USAGE: &str = "usage: cargo xtask fuzz TARGET [--seconds N]";
 
 /// The targets, and the tests that are them.
-const TARGETS: [(&str, &str); 5] = [
+const TARGETS: [(&str, &str); 7] = [
     ("sse", "fuzz::sse"),
     ("event-stream", "fuzz::event_stream"),
     ("chat-stream", "fuzz::chat_stream"),
     ("json-facts", "fuzz::json_facts"),
     ("keys", "fuzz::keys"),
+    ("presented-keys", "fuzz::presented_keys"),
+    ("intake", "fuzz::intake::intake"),
 ];
 
 /// Feeds one target; an input that breaks it is a panic that says what did not hold.

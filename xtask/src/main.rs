@@ -40,9 +40,10 @@ usage: cargo xtask COMMAND
   soak [--seconds N]     the real program under a mixed load, for 600 s if nothing else is said: what it holds stays flat
   sim [--seeds N] [--from S]
                          the whole gateway in virtual time, 2,000 seeds from 0 if nothing else is said
+  crash [--kills N]      the real `gw` under load, killed N times (50 without), and its ledger checked after each
   fuzz TARGET [--seconds N]
-                         mutated bytes for sse, event-stream, chat-stream, json-facts or keys, for 60 s if nothing
-                         else is said
+                         mutated bytes for sse, event-stream, chat-stream, json-facts, keys, presented-keys or intake,
+                         for 60 s if nothing else is said
   test --clients [ARGS...]
                          the official client libraries against the real `gw`";
 
@@ -77,11 +78,19 @@ fn dispatch(arguments: &[String], folder: &Path) -> Result<(), Failure> {
         ["bench", rest @ ..] => bench::run(&root()?, rest),
         ["sim", rest @ ..] => sim::run(&root()?, rest),
         ["soak", rest @ ..] => soak::run(&root()?, rest),
+        ["crash"] => crash(&root()?, "50"),
+        ["crash", "--kills", kills] if kills.parse::<u32>().is_ok() => crash(&root()?, kills),
         ["fuzz", rest @ ..] => fuzz::run(&root()?, rest),
         ["test", "--clients", rest @ ..] => clients::run(&root()?, rest),
         [] => Err(Failure::Usage(format!("no command\n\n{USAGE}"))),
         other => Err(Failure::Usage(format!("unknown command `{}`\n\n{USAGE}", other.join(" ")))),
     }
+}
+
+/// Runs the long form of the crash test.
+fn crash(root: &Path, kills: &str) -> Result<(), Failure> {
+    let words = ["test", "--locked", "-p", "gw-tests", "--test", "it", "crash::", "--", "--nocapture"];
+    host::run(host::cargo(root, words).env("GW_CRASH_KILLS", kills))
 }
 
 fn check_layers(root: &Path) -> Result<(), Failure> {

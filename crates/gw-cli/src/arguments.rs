@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gw_config::Question;
 
 mod cache;
 mod generate;
@@ -109,8 +110,8 @@ pub(crate) struct ExplainOptions {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "record"])]
     pub(crate) request: Option<PathBuf>,
     /// What the body is a request of: `chat`, `completions`, `responses`, `messages`, `embeddings`.
-    #[arg(long, value_name = "OPERATION", default_value = "chat", requires = "request")]
-    pub(crate) operation: String,
+    #[arg(long, value_name = "OPERATION", default_value = "chat", value_parser = Question::operation, requires = "request")]
+    pub(crate) operation: gw_types::Operation,
     /// A record of the configuration's ledger, by its id: decides over its request again.
     #[arg(long, value_name = "ID", value_parser = request_id, conflicts_with_all = QUESTION)]
     pub(crate) record: Option<gw_types::RequestId>,
@@ -233,6 +234,9 @@ mod tests {
         assert_eq!((options.needs.len(), options.residency.len()), (2, 2));
         assert!(reads("gw explain").is_err());
         assert!(reads("gw explain --request body.json --tenant t --operation messages").is_ok());
+        assert!(reads("gw explain --request body.json --tenant t --operation chats").is_err());
+        assert!(reads("gw cache report --admin http://127.0.0.1:9000/").is_ok());
+        assert!(reads("gw cache report --admin localhost").is_err());
         assert!(reads("gw explain --request body.json --model m").is_err());
         assert!(reads("gw explain --record 01 --tenant t").is_err());
         assert!(reads("gw explain --model m --metadata team").is_err());

@@ -56,7 +56,7 @@ fn question(options: &ExplainOptions) -> Result<Question, String> {
     let Some(path) = &options.request else { return Ok(question) };
     let body = body(path).map_err(|error| format!("error: `{}` cannot be read: {error}", path.display()))?;
     question
-        .with_body(&options.operation, &body)
+        .with_body(options.operation, &body)
         .map_err(|wrong| format!("error: {}: {wrong}", path.display()))
 }
 

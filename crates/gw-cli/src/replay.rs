@@ -11,8 +11,14 @@ use crate::{
 /// Decides over every record again, and says what would change. Calls no provider.
 pub(crate) fn run(options: &ReplayOptions) -> Result<(), String> {
     let source = source(options)?;
-    let config = Config::load(&options.config, &SystemEnvironment).and_then(Checked::of);
-    let checked = config.map_err(|faults| rendered(&faults))?;
+    let config = Config::load(&options.config, &SystemEnvironment).map_err(|faults| rendered(&faults))?;
+    // A configuration that was never served has no ledger yet, and then no keys there.
+    let with_stored = config.clone().with_stored_keys();
+    if with_stored.is_err() {
+        output::aside("note: the keys in the configuration's ledger cannot be read; decided without them");
+    }
+    let config = with_stored.unwrap_or(config);
+    let checked = Checked::of(config).map_err(|faults| rendered(&faults))?;
     let mut replay = checked.replay().map_err(|wrong| format!("error: {wrong}"))?;
     for note in replay.notes() {
         output::aside(note);

@@ -58,6 +58,7 @@ mod outside;
 mod parts;
 mod reader;
 mod record;
+mod record_sums;
 mod reload;
 mod report;
 mod secret;
@@ -88,10 +89,11 @@ pub use self::{
     generation::{GenerationForm, GenerationSpec, InvalidGeneration, Sampling, read_generation},
     keys::{NewKey, NoEntropy},
     record::{LedgerSource, NewCheckpointKey},
+    record_sums::{RecordGroup, RecordSums, record_sums},
     reload::{Compiled, Fingerprint, Reloaded, Reloader, Watch},
     report::{
         BodyFacts, Explained, PolicyChanges, Question, Replay, ReplaySummary, ReplayedRecord, ServedTable,
     },
-    server_settings::{AdminKeys, ServerSettings, TlsInForce},
+    server_settings::{AdminKeys, AdminRole, ServerSettings, TlsInForce},
     stored_keys::{KeyDraft, ListedKey, StoredKeys},
 };

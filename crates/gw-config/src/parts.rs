@@ -75,6 +75,7 @@ impl Parts {
             max_deadline: config.file.server.max_deadline,
         };
         let policy = Policy::new(policy_config)
+            .map(|policy| policy.with_record_tags(config.file.ledger.tags.clone()))
             .map_err(|errors| errors.into_iter().for_each(|error| report(&error, config, &faults)));
         let mut findings =
             if faults.is_empty() { analysis::findings(config, &facts, &faults) } else { Vec::new() };

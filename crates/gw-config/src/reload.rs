@@ -150,7 +150,7 @@ impl Reloader {
         let in_force = self.live.in_force.load();
         let path = self.path();
         let files = std::iter::once(&path).chain(in_force.config.outside.files());
-        Fingerprint::of(files, &*self.environment).with(in_force.config.key_changes())
+        Fingerprint::of(files, &*self.environment).with_keys(in_force.config.key_changes())
     }
 }
 

@@ -9,7 +9,11 @@ use std::{
 use gw_types::Secret;
 use serde::Serialize;
 
-use crate::{Environment, reader::Node, source::Located};
+use crate::{
+    Environment,
+    reader::{Node, Section},
+    source::Located,
+};
 
 /// The longest secret, in bytes; a longer file is no key.
 const SECRET_BYTES_MAX: usize = 65_536;
@@ -54,6 +58,15 @@ impl Outside<'_> {
 
     /// Reads a secret's place and the secret itself.
     pub(crate) fn secret(self, node: &Node<'_>) -> Option<Located<FoundSecret>> {
+        self.secret_and(node, |_| ()).map(|(found, ())| found)
+    }
+
+    /// Reads a secret's place and the secret itself, and what else stands beside the place.
+    pub(crate) fn secret_and<T>(
+        self,
+        node: &Node<'_>,
+        beside: impl FnOnce(&mut Section<'_>) -> T,
+    ) -> Option<(Located<FoundSecret>, T)> {
         if let Some(text) = node.raw_text() {
             node.fault(
                 format!("`{}` must not hold the secret itself", node.path()),
@@ -65,6 +78,7 @@ impl Outside<'_> {
         let mut section = node.section()?;
         let env = section.optional("env");
         let file = section.optional("file");
+        let beside = beside(&mut section);
         section.finish();
         let (place, at, value) = match (env, file) {
             (Some(env), None) => {
@@ -81,7 +95,7 @@ impl Outside<'_> {
             }
         };
         match value {
-            Ok(value) => Some(Located::new(FoundSecret { place, value }, node.span())),
+            Ok(value) => Some((Located::new(FoundSecret { place, value }, node.span()), beside)),
             Err((message, remedy)) => {
                 at.fault(message, remedy);
                 None

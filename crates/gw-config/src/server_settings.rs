@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use gw_adapters::ServerTls;
 use gw_types::Secret;
+use serde::Serialize;
 
 use crate::{config::Config, keys::KeyDigest};
 
@@ -66,10 +67,20 @@ impl ServerSettings {
     }
 }
 
+/// What a key of the admin plane may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminRole {
+    /// Look, and change nothing.
+    Read,
+    /// Everything.
+    Operate,
+}
+
 /// Returns the digests of the admin keys.
-pub(crate) fn admin_keys(config: &Config) -> Vec<KeyDigest> {
+pub(crate) fn admin_keys(config: &Config) -> Vec<(KeyDigest, AdminRole)> {
     let keys = config.file.server.admin_keys.iter();
-    keys.map(|key| KeyDigest::of(&[], key.value.value.expose())).collect()
+    keys.map(|key| (KeyDigest::of(&[], key.secret.value.value.expose()), key.role)).collect()
 }
 
 /// Returns what the data plane shows its clients.
@@ -104,14 +115,14 @@ impl TlsInForce {
 
 /// The keys of the admin plane, as digests. Clones share them, and a reload replaces them in all.
 #[derive(Clone, Debug, Default)]
-pub struct AdminKeys(Arc<ArcSwap<Vec<KeyDigest>>>);
+pub struct AdminKeys(Arc<ArcSwap<Vec<(KeyDigest, AdminRole)>>>);
 
 impl AdminKeys {
-    pub(crate) fn new(keys: Vec<KeyDigest>) -> Self {
+    pub(crate) fn new(keys: Vec<(KeyDigest, AdminRole)>) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(keys)))
     }
 
-    pub(crate) fn replace(&self, keys: Vec<KeyDigest>) {
+    pub(crate) fn replace(&self, keys: Vec<(KeyDigest, AdminRole)>) {
         self.0.store(Arc::new(keys));
     }
 
@@ -120,11 +131,13 @@ impl AdminKeys {
         self.0.load().is_empty()
     }
 
-    /// Returns whether a presented key is one of them; compares with each in constant time. With no keys: `false`.
-    pub fn permits(&self, presented: &Secret) -> bool {
+    /// Returns what a presented key may do, or `None` if it is none of them; compares with each in constant time. A key
+    /// that stands twice may do the more.
+    pub fn role_of(&self, presented: &Secret) -> Option<AdminRole> {
         let presented = KeyDigest::of(&[], presented.expose());
         // No early return: how long it takes does not say which key came near.
-        self.0.load().iter().fold(false, |found, key| key.matches(&presented) | found)
+        let role = |(key, role): &(KeyDigest, AdminRole)| key.matches(&presented).then_some(*role);
+        self.0.load().iter().fold(None, |found, key| role(key).max(found))
     }
 }
 
@@ -132,19 +145,20 @@ impl AdminKeys {
 mod tests {
     use gw_types::Secret;
 
-    use super::AdminKeys;
+    use super::{AdminKeys, AdminRole};
     use crate::keys::KeyDigest;
 
     #[test]
-    fn only_the_configured_keys_are_permitted() {
-        let keys = AdminKeys::new(vec![KeyDigest::of(&[], "one"), KeyDigest::of(&[], "two")]);
-        let permits = |text: &str| keys.permits(&Secret::new(text).unwrap());
+    fn only_the_configured_keys_have_a_role() {
+        let key = |text, role| (KeyDigest::of(&[], text), role);
+        let keys = AdminKeys::new(vec![key("one", AdminRole::Read), key("two", AdminRole::Operate)]);
+        let role = |text: &str| keys.role_of(&Secret::new(text).unwrap());
         assert_eq!(
-            [permits("one"), permits("two"), permits("three"), permits("on")],
-            [true, true, false, false]
+            [role("one"), role("two"), role("three"), role("on")],
+            [Some(AdminRole::Read), Some(AdminRole::Operate), None, None]
         );
         let shared = keys.clone();
         keys.replace(Vec::new());
-        assert!(shared.is_empty() && !shared.permits(&Secret::new("one").unwrap()));
+        assert!(shared.is_empty() && shared.role_of(&Secret::new("one").unwrap()).is_none());
     }
 }

@@ -39,7 +39,7 @@ impl Config {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub(crate) fn with_stored_keys(self) -> Result<Self, Diagnostics> {
+    pub fn with_stored_keys(self) -> Result<Self, Diagnostics> {
         let Some(store) = self.key_store() else { return Ok(self) };
         let (changes, rows) = KeyBook::read(&store).map_err(|error| {
             let span = self.file.ledger.store.span;

@@ -9,7 +9,7 @@ use gw_routing::{
 };
 use gw_types::{
     BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord, FactsRecord,
-    GatewayError, MonoTime, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
+    GatewayError, Money, MonoTime, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
 };
 use smallvec::SmallVec;
 
@@ -355,6 +355,7 @@ fn record_request(
 ) {
     let estimated_input = flight.expected.input;
     let (facts, context) = (&request.facts, &request.context);
+    let tags = flight.policy.tags(&context.metadata);
     let record = flight.record();
     record.client_request_id.clone_from(&context.client_request_id);
     record.traceparent.clone_from(&context.traceparent);
@@ -383,6 +384,7 @@ fn record_request(
         cache_control: context.cache,
         deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
         user: facts.user.clone(),
+        tags,
     });
 }
 
@@ -525,7 +527,12 @@ fn affinity(tenant: &TenantId, body: &[u8]) -> u64 {
 /// Puts into the record who made a remembered answer. The answer carries facts about its own making: its cost and
 /// attempts are wrong for this request and stay out; who made it is evidence and goes in.
 pub(crate) fn note_hit(flight: &mut Flight, Hit { answer, .. }: &Hit) {
+    let targets = flight.policy.targets().iter();
+    let serving = targets.map(|target| &target.deployment).find(|one| one.name == answer.serving);
+    let worth =
+        serving.zip(answer.facts.usage).and_then(|(serving, usage)| serving.pricing.cost(&usage).ok());
     let record = flight.record();
+    record.saved = worth.map_or(Money::ZERO, |worth| worth.money);
     record.serving = Some(answer.serving.clone());
     record.model_version.clone_from(&answer.model_version);
     record.served_model.clone_from(&answer.facts.served_model);

@@ -8,7 +8,7 @@ use gw_limits::{Priority, Rate, Vocabulary};
 use gw_routing::{ModelPattern, Router, RoutingConfig, RoutingError};
 use gw_types::{
     Adapter, BoundedText, Classification, CredentialName, Deployment, DeploymentName, KeyIdentity, KeyName,
-    ModelName, Residency, RouteName, TenantId, TokenCount,
+    Metadata, ModelName, Residency, RouteName, TagRecord, TenantId, TokenCount,
 };
 
 /// A deployment and the adapter that calls it.
@@ -255,6 +255,8 @@ pub struct Policy {
     default_deadline: Duration,
     max_deadline: Duration,
     unnamed_output: TokenCount,
+    /// Names in a request's metadata that records keep.
+    record_tags: Vec<BoundedText>,
 }
 
 impl Policy {
@@ -295,6 +297,7 @@ impl Policy {
             default_deadline: config.default_deadline,
             max_deadline: config.max_deadline,
             unnamed_output,
+            record_tags: Vec::new(),
         })
     }
 
@@ -336,9 +339,24 @@ impl Policy {
         self.targets.iter().any(|target| target.deployment.name == *name)
     }
 
-    /// Returns whether some route, or what is declared refused, goes by a request's metadata: only then need it be read.
+    /// Returns whether some route, or what is declared refused, goes by a request's metadata, or records keep some of it:
+    /// only then need it be read.
     pub fn reads_metadata(&self) -> bool {
-        self.router.reads_metadata()
+        self.router.reads_metadata() || !self.record_tags.is_empty()
+    }
+
+    /// Keeps in each record what the request's metadata says under these names.
+    #[must_use]
+    pub fn with_record_tags(self, names: Vec<BoundedText>) -> Self {
+        Self { record_tags: names, ..self }
+    }
+
+    pub(crate) fn tags(&self, metadata: &Metadata) -> Vec<TagRecord> {
+        let tag = |name: &BoundedText| {
+            let value = BoundedText::new(metadata.get(name.as_str())?);
+            Some(TagRecord { name: name.clone(), value })
+        };
+        self.record_tags.iter().filter_map(tag).collect()
     }
 
     pub(crate) fn router(&self) -> &Router {

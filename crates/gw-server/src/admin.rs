@@ -8,6 +8,7 @@ mod reload;
 mod tenants;
 mod whole;
 
+use gw_config::AdminRole;
 use gw_types::{Dialect, ErrorKind, GatewayError};
 use http::{
     HeaderValue, Method, Request, StatusCode,
@@ -89,6 +90,23 @@ impl<'a> AdminPath<'a> {
         }
     }
 
+    /// Returns what a key must be allowed to do here.
+    const fn needs(self) -> AdminRole {
+        match self {
+            Self::Reload | Self::Invalidate | Self::Feedback => AdminRole::Operate,
+            Self::Health
+            | Self::Ready
+            | Self::Metrics
+            | Self::Records
+            | Self::Record(_)
+            | Self::Receipt(_)
+            | Self::Tenants
+            | Self::Deployments
+            | Self::Cache
+            | Self::Unknown => AdminRole::Read,
+        }
+    }
+
     /// Returns whether the path takes the method, and which ones it takes.
     fn takes(self, method: &Method) -> (bool, &'static str) {
         if matches!(self, Self::Reload | Self::Invalidate | Self::Feedback) {
@@ -102,7 +120,9 @@ impl<'a> AdminPath<'a> {
 pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
     let app = &*line.app;
     let path = AdminPath::of(request.uri().path());
-    if let Some(refusal) = if path.is_open() { None } else { unauthorised(line, request.headers()) } {
+    if let Some(refusal) =
+        if path.is_open() { None } else { unauthorised(line, request.headers(), path.needs()) }
+    {
         return refuse(app, &refusal, Dialect::OpenAi);
     }
     if path == AdminPath::Unknown {
@@ -137,15 +157,18 @@ pub(crate) async fn answer(line: &Line, request: &Request<Incoming>) -> Answer {
 ///
 /// Without admin keys only this machine may, and no key is asked. With keys, another key is refused in another way than
 /// none: whoever sends a tenant's key should learn that it is the wrong kind.
-fn unauthorised(line: &Line, headers: &HeaderMap) -> Option<Refusal> {
+fn unauthorised(line: &Line, headers: &HeaderMap, needed: AdminRole) -> Option<Refusal> {
     let keys = &line.app.settings.admin_keys;
     if keys.is_empty() {
         let message = "without admin keys the admin plane answers this machine only";
         return (!line.peer.is_loopback()).then(|| Refusal::forbidden(message));
     }
     match credentials::presented(headers) {
-        Ok(Some(key)) if keys.permits(&key) => None,
-        Ok(Some(_)) => Some(Refusal::forbidden("the key is no admin key")),
+        Ok(Some(key)) => match keys.role_of(&key) {
+            Some(role) if role >= needed => None,
+            Some(_) => Some(Refusal::forbidden("the admin key may look and change nothing")),
+            None => Some(Refusal::forbidden("the key is no admin key")),
+        },
         Ok(None) => Some(Refusal::unauthenticated()),
         Err(refusal) => Some(refusal),
     }

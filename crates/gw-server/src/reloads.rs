@@ -63,7 +63,11 @@ impl Reloads {
             Ok(Reloaded::Changed { before, digest, warnings }) => {
                 self.metrics.learn(&self.reloader.gateway().policy());
                 self.metrics.reloaded("changed");
-                tracing::info!(cause, %before, %digest, "another configuration is in force");
+                if before == digest {
+                    tracing::info!(cause, %digest, "what stands outside of the file has changed and is in force");
+                } else {
+                    tracing::info!(cause, %before, %digest, "another configuration is in force");
+                }
                 for warning in warnings.iter() {
                     tracing::warn!("{warning}");
                 }
@@ -81,13 +85,19 @@ impl Reloads {
 
     /// Reloads whenever the file, or one that it names, says something else; never ends.
     pub async fn watch(&self) {
-        let mut watch = Watch::new(self.look().await);
+        let mut seen = self.look().await;
+        let mut watch = Watch::new(seen);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let now = self.look().await;
-            if watch.look(now) && *self.tried.lock() != Some(now) {
+            if !watch.look(now) {
+                continue;
+            }
+            let before = std::mem::replace(&mut seen, now);
+            let tried = *self.tried.lock();
+            if tried != Some(now) {
                 // What became of it was told.
-                drop(self.reload("file").await);
+                drop(self.reload(now.cause_since(&tried.unwrap_or(before))).await);
             }
         }
     }

@@ -6,8 +6,8 @@ use gw_types::{
     AccountingRecord, AttemptRecord, BoundedText, CacheControl, CacheState, Capability, CapabilitySet,
     Classification, CredentialName, DecisionRecord, Deployment, DeploymentName, DeploymentTiming, ErrorKind,
     ExclusionRecord, FactsRecord, KeyName, LatencySplit, LimiterVerdict, ModelName, Money, Operation,
-    Outcome, Price, Pricing, ProviderName, Region, RequestId, Residency, RouteName, SideCost, TaskClass,
-    TenantId, TokenCount, Usage, UtcTime,
+    Outcome, Price, Pricing, ProviderName, Region, RequestId, Residency, RouteName, SideCost, TagRecord,
+    TaskClass, TenantId, TokenCount, Usage, UtcTime,
 };
 
 /// When the records of [`sample_record`] start: 2030-01-01T00:00:00Z, in microseconds since 1970.
@@ -45,6 +45,7 @@ pub fn sample_record(number: u32) -> AccountingRecord {
             ..Usage::default()
         },
         cost: Money::from_micros(u64::from(number)),
+        saved: Money::from_micros(3),
         priced_by_fallback: true,
         reserved: Money::from_micros(u64::from(number) + 10),
         overrun: Money::from_pico(1),
@@ -92,6 +93,7 @@ fn sample_facts() -> FactsRecord {
         cache_control: CacheControl::NoCache,
         deadline_ms: 30_000,
         user: Some(BoundedText::new("user-7")),
+        tags: vec![TagRecord { name: BoundedText::new("team"), value: BoundedText::new("blue \"7\"") }],
     }
 }
 

@@ -69,7 +69,7 @@ pub use self::{
     random::{IdSource, Random, SeededRandom, SequentialIds},
     record::{
         AccountingRecord, AnswerSchema, AttemptRecord, CacheState, DecisionRecord, ExclusionRecord,
-        FactsRecord, LatencySplit, LimiterVerdict, SideCost,
+        FactsRecord, LatencySplit, LimiterVerdict, SideCost, TagRecord,
     },
     redacted::Secret,
     request::{

@@ -1,7 +1,7 @@
 //! What a caller says about a request in keys and values of its own.
 
 /// The metadata of a request: keys and values that routes may match. Prints as a count, because values are the
-/// caller's text; kept in no record.
+/// caller's text; kept in records only under the names that the operator asks for.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Metadata(Vec<(Box<str>, Box<str>)>);
 
@@ -18,6 +18,11 @@ impl Metadata {
         };
         let kept = pairs.into_iter().filter(fits).take(Self::PAIRS_MAX);
         Self(kept.map(|(key, value)| (key.into(), value.into())).collect())
+    }
+
+    /// Returns the value of a key, if it is there.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| **name == *key).map(|(_, value)| &**value)
     }
 
     /// Returns the pairs in their order.

@@ -69,6 +69,9 @@ pub struct AccountingRecord {
     pub usage: Usage,
     /// What the call cost.
     pub cost: Money,
+    /// What the call would have cost that an answer from the cache stood in for: its usage then at the price of now.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub saved: Money,
     /// Whether a class without a price of its own took the text price.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priced_by_fallback: bool,
@@ -157,6 +160,19 @@ pub struct FactsRecord {
     /// The caller's end-user label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<BoundedText>,
+    /// What the request's metadata says under the names that the operator keeps in records, in the order of these names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<TagRecord>,
+}
+
+/// One pair of a request's metadata that the operator wants to see in records.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TagRecord {
+    /// The name, as the configuration has it.
+    pub name: BoundedText,
+    /// What the caller wrote.
+    pub value: BoundedText,
 }
 
 /// How a decision came about.

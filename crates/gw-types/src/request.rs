@@ -211,7 +211,7 @@ pub struct RequestContext {
     pub traceparent: Option<BoundedText>,
     /// The request's own id: what an answer is called whose provider gave it no id. `None` outside of a server.
     pub id: Option<RequestId>,
-    /// The body's `metadata`, read only where a route matches by it.
+    /// The body's `metadata`, read only where a route matches by it or a record keeps some of it.
     pub metadata: Metadata,
     /// Whether the request goes on from something that lives at one deployment: then no other may answer.
     pub pinned: bool,

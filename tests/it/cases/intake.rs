@@ -123,3 +123,86 @@ async fn request_intake_is_bounded_for_the_sake_of_others() {
     assert_eq!(answer.status, 200, "the normal client is served");
     drop(begun);
 }
+
+/// What is left of a connection once the server has closed it.
+async fn trickle(to: std::net::SocketAddr) -> Duration {
+    let began = tokio::time::Instant::now();
+    let mut raw = Raw::connect(to).await;
+    for byte in "POST /v1/chat/completions HTTP/1.1\r\nx: ".bytes().chain(std::iter::repeat(b'x')) {
+        if !raw.send([byte]).await || raw.is_closed(Duration::from_secs(1)).await {
+            break;
+        }
+    }
+    began.elapsed()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn request_intake_is_bounded_against_two_thousand_slow_clients() {
+    const SLOW: usize = 2_000;
+    // Ten times what is promised at least: a busy machine is no fault. What it took is printed.
+    const CLOSED_WITHIN: Duration = Duration::from_secs(100);
+    const ANSWERED_WITHIN: Duration = Duration::from_secs(6);
+    let provider = FakeProvider::start(FaultScript::default()).await.unwrap();
+    let toml = Toml::new()
+        .server("header_timeout_ms = 2_000")
+        .upstream("up", &provider)
+        .route("m", &["up"])
+        .tenant("a", "");
+    let gw = Gw::start(&toml).await;
+    let slow: Vec<_> = (0..SLOW).map(|_| tokio::spawn(trickle(gw.data))).collect();
+    let mut slowest = Duration::ZERO;
+    while slow.iter().any(|one| !one.is_finished()) {
+        let began = tokio::time::Instant::now();
+        assert_eq!(gw.chat("a", &chat("m", "hello")).send().await.status, 200);
+        slowest = slowest.max(began.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut longest = Duration::ZERO;
+    for one in slow {
+        longest = longest.max(one.await.unwrap());
+    }
+    println!("{SLOW} slow clients: closed after {longest:?} at most; a request took {slowest:?} at most");
+    assert!(longest < CLOSED_WITHIN, "{longest:?}");
+    assert!(slowest < ANSWERED_WITHIN, "{slowest:?}");
+    assert!(refusals(&gw, "head_timeout").await >= u64::try_from(SLOW).unwrap());
+}
+
+#[tokio::test]
+async fn a_length_that_two_could_read_in_two_ways_is_refused() {
+    let (provider, gw) = house().await;
+    let body = chat("m", "hello").to_string();
+    let smuggled = "GET /v1/models HTTP/1.1\r\nhost: gw\r\n\r\n";
+    let length = body.len();
+    for framing in [
+        format!("content-length: {length}\r\ncontent-length: {}\r\n", length + 1),
+        format!("content-length: {length}, {}\r\n", length + 1),
+        format!("content-length: {length}\r\ntransfer-encoding: chunked, identity\r\n"),
+        "transfer-encoding: xchunked\r\n".to_owned(),
+        format!("content-length: +{length}\r\n"),
+        format!("content-length : {length}\r\n"),
+        "content-length: -1\r\n".to_owned(),
+        format!("content-length: {length}\r\nx: a\rb\r\n"),
+        format!("content-length: {length}\r\nx: a\0b\r\n"),
+        format!("content-length: {length}\r\n folded: x\r\n"),
+    ] {
+        let mut raw = Raw::connect(gw.data).await;
+        raw.send(head(&framing)).await;
+        raw.send(&body).await;
+        raw.send(smuggled).await;
+        let answer = raw.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 4"), "{framing:?}: {answer}");
+        assert_eq!(
+            answer.matches("HTTP/1.1 ").count(),
+            1,
+            "{framing:?}: what follows is no request: {answer}"
+        );
+        assert!(answer.contains("connection: close"), "{framing:?}: {answer}");
+    }
+    assert_eq!(provider.calls().len(), 0);
+    // A length beside chunks is the one that both sides must agree to ignore (RFC 9112, section 6.3), and then close.
+    let mut raw = Raw::connect(gw.data).await;
+    raw.send(head("content-length: 3\r\ntransfer-encoding: chunked\r\nconnection: close\r\n")).await;
+    raw.send(format!("{length:x}\r\n{body}\r\n0\r\n\r\n{smuggled}")).await;
+    let answer = raw.rest().await;
+    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+}

@@ -160,3 +160,16 @@ async fn with_admin_keys_every_page_but_health_asks_for_one() {
         assert_eq!(gw.admin(path).send().await.status, 200);
     }
 }
+
+#[tokio::test]
+async fn an_admin_key_that_may_only_look_changes_nothing() {
+    let provider = provider().await;
+    let keys = "admin_keys = [{ env = \"OPERATOR\" }, { env = \"AUDITOR\", role = \"read\" }]";
+    let toml = toml(&provider).server(keys).var("OPERATOR", "key-operator").var("AUDITOR", "key-auditor");
+    let gw = Gw::start(&toml).await;
+    let reload = |key: &str| gw.admin_post("/admin/v1/reload").key(key).send();
+    for key in ["key-operator", "key-auditor"] {
+        assert_eq!(gw.admin("/admin/v1/records").key(key).send().await.status, 200);
+    }
+    assert_eq!([reload("key-auditor").await.status, reload("key-operator").await.status], [403, 200]);
+}

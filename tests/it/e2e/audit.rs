@@ -4,7 +4,7 @@ use std::{path::Path, process::Output};
 
 use gw_config::NewCheckpointKey;
 use gw_stores::{CheckpointKey, SqlConfig, SqlLedger};
-use gw_testkit::{FakeProvider, FaultScript, sample_record};
+use gw_testkit::{FakeProvider, FaultScript, ok, sample_record};
 use gw_types::{Ledger, LedgerPlace, UtcTime};
 use rusqlite::Connection;
 use serde_json::Value;
@@ -231,6 +231,39 @@ fn a_report_adds_up() {
     let table = text(&gw(folder.path(), "report --store sqlite:gw.db --by deployment").stdout);
     assert!(table.starts_with("deployment  requests"), "{table}");
     assert_eq!(gw(folder.path(), "report --store sqlite:gw.db --by planet").status.code(), Some(2));
+    // The same by single records, and what only they tell apart.
+    let report =
+        json(folder.path(), "report --store sqlite:gw.db --by user,tag:team --savings --format json");
+    let row = &report["rows"][0];
+    assert_eq!((row["user"].as_str(), row["tag:team"].as_str()), (Some("user-7"), Some("blue \"7\"")));
+    assert_eq!((&row["spent_pico"], &row["saved_pico"]), (&spent.into(), &300_000_000.into()));
+}
+
+#[tokio::test]
+async fn tags_that_the_configuration_names_and_savings_reach_the_report() {
+    let provider = FakeProvider::start(FaultScript::of(ok("fine").usage(10, 5))).await.unwrap();
+    let toml = Toml::new()
+        .upstream_with("up", &provider.base_url(), "", "price = { input = 1_000_000, output = 1_000_000 }")
+        .route_with("m", &["up"], "cache = { exact = true }")
+        .tenant("a", "")
+        .sqlite()
+        .ledger("tags = [\"team\"]");
+    let gw = Gw::start(&toml).await;
+    let mut body = chat("m", "hello");
+    body["metadata"] = serde_json::json!({"team": "blue", "note": "canary-note"});
+    for _ in 0..2 {
+        assert_eq!(gw.chat("a", &body).send().await.status, 200);
+    }
+    let records = gw.records(2).await;
+    assert!(!Value::from(records).to_string().contains("canary-note"), "only what is named is kept");
+    let folder = gw.stop().await;
+    let report = json(folder.path(), "report --store sqlite:gw.db --by tag:team --savings --format json");
+    let row = &report["rows"][0];
+    assert_eq!(
+        (row["tag:team"].as_str(), &row["requests"], &row["cache_hits"]),
+        (Some("blue"), &2.into(), &1.into())
+    );
+    assert_eq!((&row["spent_pico"], &row["saved_pico"]), (&15_000_000.into(), &15_000_000.into()), "{row}");
 }
 
 #[test]

@@ -20,6 +20,8 @@ fn before(up: &FakeProvider, ill: &FakeProvider) -> Toml {
         .route_with("cached", &["up"], "cache = { exact = true, ttl_s = 300 }")
         .route("only-low", &["low"])
         .part("[[refused]]\nmodels = [\"plain\"]\ntask_classes = [\"gossip\"]")
+        .part("[[tenants.narrow.keys]]\nname = \"n\"\nsecret = { env = \"KEY_N\" }\nroutes = [\"cached\"]\nmodels = [\"ca*\"]\nclassification_ceiling = \"internal\"")
+        .var("KEY_N", "key-n")
         .tenant("a", "budget = { limit_micros = 1_000_000, window = \"day\" }")
         .sqlite()
 }
@@ -58,6 +60,15 @@ async fn record(gw: &Gw) {
     gw.chat("a", &chat("plain", "hello")).header("x-gw-task-class", "gossip").send().await;
     gw.chat("a", &chat("plain", "hello")).header("x-gw-classification", "public").send().await;
     gw.chat("a", &Value::Bool(true)).send().await;
+    // A key that is for less than its tenant.
+    let narrow = |model: &str| {
+        let call = gw.call(http::Method::POST, "/v1/chat/completions").key("key-n");
+        call.json(&chat(model, "hello"))
+    };
+    for model in ["cached", "plain"] {
+        narrow(model).send().await;
+    }
+    narrow("cached").header("x-gw-classification", "restricted").send().await;
 }
 
 #[tokio::test]
@@ -71,7 +82,7 @@ async fn the_old_configuration_changes_nothing_and_a_new_one_what_it_changes() {
 
     let (differences, summary) = replay(folder.path(), &old, &[]);
     assert_eq!(differences, [] as [Value; 0]);
-    assert_eq!((&summary["records"], &summary["changed"]), (&28.into(), &0.into()), "{summary}");
+    assert_eq!((&summary["records"], &summary["changed"]), (&31.into(), &0.into()), "{summary}");
     assert_eq!(summary["cost_then_pico"], summary["cost_now_pico"]);
     assert_ne!(summary["cost_then_pico"], "0");
 

@@ -6,7 +6,7 @@ use gw_types::{Random, SeededRandom};
 const BYTES_MAX: usize = 4_096;
 
 /// What grammars are made of: put in where single bytes would hardly ever get.
-const TOKENS: [&[u8]; 26] = [
+const TOKENS: [&[u8]; 33] = [
     b"data: ",
     b"event: ",
     b"\n\n",
@@ -33,6 +33,13 @@ const TOKENS: [&[u8]; 26] = [
     b"\"delta\":",
     b"\x00\x00\x00\x10",
     b"gwk1:",
+    b" HTTP/1.1\r\n",
+    b"content-length: ",
+    b"transfer-encoding: chunked\r\n",
+    b"expect: 100-continue\r\n",
+    b"connection: upgrade\r\n",
+    b"x-gw-",
+    b"\0",
 ];
 
 /// Draws mutations from one seed.

@@ -9,20 +9,25 @@ use serde_json::json;
 use crate::support::{Answer, Gw, Program, Toml, chat, key_of};
 
 /// Stands in every prompt.
-const PROMPT: &str = "canary-prompt-7d1f";
+pub(super) const PROMPT: &str = "canary-prompt-7d1f";
 /// Stands in every answer.
-const COMPLETION: &str = "canary-completion-93ab";
+pub(super) const COMPLETION: &str = "canary-completion-93ab";
 /// Stands in what the provider says about a failure.
-const PROVIDERS_WORDS: &str = "canary-upstream-detail-51c0";
+pub(super) const PROVIDERS_WORDS: &str = "canary-upstream-detail-51c0";
 /// A key that nobody has.
-const BAD_KEY: &str = "canary-bad-key-e6e6";
+pub(super) const BAD_KEY: &str = "canary-bad-key-e6e6";
 
 /// Collects what must not be found, and where it was found.
 #[derive(Default)]
-struct Search(Vec<String>);
+pub(super) struct Search(Vec<String>);
 
 impl Search {
-    fn look(&mut self, place: &str, bytes: &[u8]) {
+    /// Returns what was found, and where.
+    pub(super) fn found(self) -> Vec<String> {
+        self.0
+    }
+
+    pub(super) fn look(&mut self, place: &str, bytes: &[u8]) {
         let keys = [key_of("a"), key_of("b"), "sk-upstream-key-of-the-gateway".to_owned()];
         let canaries = [PROMPT, COMPLETION, PROVIDERS_WORDS, BAD_KEY].map(str::to_owned);
         for secret in keys.iter().chain(&canaries) {
@@ -32,13 +37,13 @@ impl Search {
         }
     }
 
-    fn look_at_headers(&mut self, place: &str, answer: &Answer) {
+    pub(super) fn look_at_headers(&mut self, place: &str, answer: &Answer) {
         for (name, value) in &answer.headers {
             self.look(&format!("header {name} of {place}"), value.as_bytes());
         }
     }
 
-    fn look_into_files(&mut self, folder: &Path) {
+    pub(super) fn look_into_files(&mut self, folder: &Path) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();

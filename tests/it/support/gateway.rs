@@ -191,6 +191,11 @@ impl Gw {
         assert!(sent.success());
     }
 
+    /// Kills the program, which gets no chance to say anything; who still asks it sees the connection break.
+    pub(crate) async fn kill_now(&self) {
+        self.signal("KILL").await;
+    }
+
     /// Kills the program, which gets no chance to say anything.
     pub(crate) async fn kill(mut self) -> Arc<TempDir> {
         self.signal("KILL").await;

@@ -23,6 +23,13 @@ impl Raw {
         self.0.write_all(bytes.as_ref()).await.is_ok()
     }
 
+    /// Waits for so long at most; returns whether the server has closed by then. What it says meanwhile is thrown away.
+    pub(crate) async fn is_closed(&mut self, patience: std::time::Duration) -> bool {
+        let mut piece = [0; 256];
+        let closed = async { while self.0.read(&mut piece).await.is_ok_and(|read| read > 0) {} };
+        tokio::time::timeout(patience, closed).await.is_ok()
+    }
+
     /// Reads until the server closes; returns the bytes as text.
     pub(crate) async fn rest(mut self) -> String {
         let mut bytes = Vec::new();

@@ -12,7 +12,7 @@ use gw_types::{
 use http::{HeaderName, HeaderValue};
 
 use super::{
-    answer::{dress, is_encoded, malformed, request_id, text},
+    answer::{dress, is_encoded, malformed, request_id, served_model, text},
     service::{Service, Services},
     stream::HttpStream,
     way::{Habits, Received, Way},
@@ -84,7 +84,7 @@ impl Adapter for HttpAdapter {
         self.0.credential.add(target, &body, &mut headers).await?;
         let secrets = self.0.credential.secrets(&self.0.secrets, &headers);
         let response = self.0.upstream.send(target, &headers, body).await?;
-        let id = request_id(&response.headers);
+        let id = request_id(&response.headers, &secrets);
         let read = self.read(service.way, response, &prepared, id.clone(), &secrets).await;
         read.map_err(|error| {
             if error.kind() == ErrorKind::ProviderAuth {
@@ -115,7 +115,7 @@ impl HttpAdapter {
             return Err(malformed("the provider's answer is encoded, although none was asked for"));
         }
         if !prepared.stream {
-            return self.plain(way, response, prepared, id).await;
+            return self.plain(way, response, prepared, (id, secrets)).await;
         }
         if !way.is_stream(&response.headers) {
             return Err(self.no_stream(way, response, prepared).await);
@@ -130,11 +130,12 @@ impl HttpAdapter {
         way: Way,
         mut response: UpstreamResponse,
         prepared: &Prepared,
-        id: Option<BoundedText>,
+        (id, secrets): (Option<BoundedText>, &[Secret]),
     ) -> Result<Answer, GatewayError> {
         let raw = response.body.collect(ANSWER_BYTES_MAX).await.map_err(BodyFault::of_answer)?;
         let received = Received { prepared, id: id.as_ref(), now: self.0.clock.utc() };
-        let (raw, facts) = way.read(raw, &received)?;
+        let (raw, mut facts) = way.read(raw, &received)?;
+        facts.served_model = served_model(facts.served_model, secrets);
         Ok(Answer::Complete(CompleteAnswer { raw, facts, upstream_request_id: id }))
     }
 

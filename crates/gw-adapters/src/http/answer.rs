@@ -11,9 +11,23 @@ const REQUEST_ID_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("x-amzn-requestid"),
 ];
 
-/// Returns the provider's id of the call.
-pub(super) fn request_id(headers: &HeaderMap) -> Option<BoundedText> {
-    REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(name)?.to_str().ok()).map(BoundedText::new)
+/// A secret shorter than this, in bytes, is not looked for: it would be found everywhere.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// Returns the provider's id of the call; none where the provider echoes one of gw's secrets: the id goes into records.
+pub(super) fn request_id(headers: &HeaderMap, secrets: &[Secret]) -> Option<BoundedText> {
+    let id = REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(name)?.to_str().ok())?;
+    (!holds_secret(id, secrets)).then(|| BoundedText::new(id))
+}
+
+/// Returns the name of the model that answered, unless the provider echoes one of gw's secrets there.
+pub(super) fn served_model(said: Option<BoundedText>, secrets: &[Secret]) -> Option<BoundedText> {
+    said.filter(|model| !holds_secret(model.as_str(), secrets))
+}
+
+fn holds_secret(text: &str, secrets: &[Secret]) -> bool {
+    let mut secrets = secrets.iter().map(Secret::expose);
+    secrets.any(|secret| secret.len() >= SECRET_BYTES_MIN && text.contains(secret))
 }
 
 /// Returns a header's value, if it is text.
@@ -42,6 +56,9 @@ pub(super) fn dress(mut error: GatewayError, id: Option<&BoundedText>, secrets: 
         let scrubbed = secrets.iter().fold(detail, |detail, secret| detail.without_secret(secret.expose()));
         error = error.with_detail(scrubbed);
     }
+    if error.upstream_request_id().is_some_and(|id| holds_secret(id, secrets)) {
+        error = error.with_upstream_request_id("");
+    }
     match id {
         Some(id) if error.upstream_request_id().is_none() => error.with_upstream_request_id(id.as_str()),
         Some(_) | None => error,
@@ -54,9 +71,10 @@ pub(super) fn malformed(message: &'static str) -> GatewayError {
 
 #[cfg(test)]
 mod tests {
+    use gw_types::{BoundedText, ErrorKind, GatewayError, Secret};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::{is_encoded, is_of_type, request_id};
+    use super::{dress, is_encoded, is_of_type, request_id, served_model};
 
     fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
         list.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
@@ -88,9 +106,23 @@ mod tests {
 
     #[test]
     fn ids_in_order() {
-        let id = |list: &[_]| request_id(&headers(list)).map(|id| id.to_string());
+        let id = |list: &[_]| request_id(&headers(list), &[]).map(|id| id.to_string());
         assert_eq!(id(&[("apim-request-id", "b"), ("x-request-id", "a")]).as_deref(), Some("a"));
         assert_eq!(id(&[("apim-request-id", "b")]).as_deref(), Some("b"));
         assert_eq!(id(&[]), None);
+    }
+
+    #[test]
+    fn i18_what_echoes_a_secret_is_left_out() {
+        let secrets = [Secret::new("hunter2!").unwrap(), Secret::new("abc").unwrap()];
+        let id = |id| request_id(&headers(&[("x-request-id", id)]), &secrets).map(|id| id.to_string());
+        assert_eq!(id("req-abc").as_deref(), Some("req-abc"));
+        assert_eq!(id("req hunter2! was refused"), None);
+        let error = |id| GatewayError::new(ErrorKind::ProviderAuth, "no").with_upstream_request_id(id);
+        let id = |id| dress(error(id), None, &secrets).upstream_request_id().map(str::to_owned);
+        assert_eq!((id("req-abc").as_deref(), id("hunter2!")), (Some("req-abc"), None));
+        let model =
+            |name| served_model(Some(BoundedText::new(name)), &secrets).map(|model| model.to_string());
+        assert_eq!((model("m-1").as_deref(), model("m-hunter2!")), (Some("m-1"), None));
     }
 }

@@ -10,7 +10,10 @@ use std::{
 use futures_core::Stream;
 use gw_types::{BoundedText, GatewayError, Secret, StreamItem};
 
-use super::{answer::dress, decoder::Decoder};
+use super::{
+    answer::{dress, served_model},
+    decoder::Decoder,
+};
 use crate::transport::UpstreamBody;
 
 /// The items of a streamed answer. Dropping it gives the connection up.
@@ -36,6 +39,7 @@ impl HttpStream {
 
     /// Passes an item on; the last one gives the connection back.
     fn pass(&mut self, mut item: StreamItem, cx: &mut Context<'_>) -> StreamItem {
+        item.facts.served_model = served_model(item.facts.served_model.take(), &self.secrets);
         if let Some(error) = item.facts.error.take() {
             item.facts.error = Some(dress(error, self.id.as_ref(), &self.secrets));
             self.end();

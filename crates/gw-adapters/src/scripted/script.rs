@@ -23,12 +23,19 @@ use std::time::Duration;
 /// assert!(Script::parse(&lines).is_ok());
 /// assert!(Script::parse(&["503 soon".to_owned()]).is_err());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Script {
     /// Never empty.
     steps: Vec<Step>,
     /// The pause before each word of a stream but the first.
     pub(super) pause: Duration,
+}
+
+/// What a step answers is an answer: it is not printed.
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script").field("steps", &self.steps.len()).field("pause", &self.pause).finish()
+    }
 }
 
 /// One call's part of a script.

@@ -18,8 +18,8 @@ pub(crate) enum CacheCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdminOptions {
-    /// Where the gateway takes admin requests.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    /// Where the gateway takes admin requests, such as `127.0.0.1:8081` or `http://127.0.0.1:8081`.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081", value_parser = address)]
     pub(crate) admin: SocketAddr,
     /// The admin key, if it asks for one.
     #[arg(long, env = "GW_ADMIN_KEY", hide_env_values = true, value_name = "KEY")]
@@ -27,6 +27,11 @@ pub(crate) struct AdminOptions {
     /// How it is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix("http://").map_or(text, |rest| rest.strip_suffix('/').unwrap_or(rest));
+    bare.parse().map_err(|_| "write an IP address and a port, as in `127.0.0.1:8081`".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use gw_config::{CheckpointSigner, GroupBy};
+use gw_config::{CheckpointSigner, RecordGroup};
 use gw_types::{RequestId, SealHash, TenantId, UtcTime};
 
 use super::{Format, request_id};
@@ -108,9 +108,13 @@ pub(crate) struct ReportOptions {
     pub(crate) ledger: LedgerOptions,
     #[command(flatten)]
     pub(crate) period: PeriodOptions,
-    /// What the rows stand for, with commas between: `tenant`, `key`, `model`, `route`, `deployment`, `day`.
-    #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
-    pub(crate) by: Vec<GroupBy>,
+    /// What the rows stand for, with commas between: `tenant`, `key`, `model`, `route`, `deployment`, `day`; by single
+    /// records also `user` and `tag:NAME`.
+    #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = RecordGroup::parse)]
+    pub(crate) by: Vec<RecordGroup>,
+    /// Adds what answers from the cache have saved; reads every record.
+    #[arg(long)]
+    pub(crate) savings: bool,
     /// How the rows are printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -129,12 +133,6 @@ pub(crate) struct RetainOptions {
     /// How the result is printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-}
-
-fn group(text: &str) -> Result<GroupBy, String> {
-    let known = GroupBy::ALL.map(GroupBy::as_str).join("`, `");
-    let found = GroupBy::ALL.into_iter().find(|group| group.as_str() == text);
-    found.ok_or_else(|| format!("known: `{known}`"))
 }
 
 fn known(text: &str) -> Result<(u64, SealHash), String> {

@@ -1,6 +1,9 @@
 //! `[ledger]`: where the records go.
 
+use std::collections::BTreeSet;
+
 use gw_stores::CheckpointKey;
+use gw_types::{BoundedText, Metadata};
 use serde::Serialize;
 
 use super::provider::{CaFile, ca_file as read_ca_file};
@@ -18,6 +21,9 @@ pub(crate) struct LedgerEntry {
     /// Whether keys may be kept in the database too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keys: bool,
+    /// Names in a request's metadata whose values records keep.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<BoundedText>,
     /// Signs checkpoints of the chain; absent: nobody does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) checkpoint_key: Option<Located<FoundSecret>>,
@@ -72,6 +78,11 @@ pub(crate) enum Address {
     At(crate::secret::SecretPlace),
 }
 
+/// Names of metadata that records keep at most: a request has no more.
+const TAGS_MAX: usize = Metadata::PAIRS_MAX;
+/// The longest such name, in bytes.
+const TAG_BYTES_MAX: usize = 64;
+
 /// The store where the file names none.
 const STORE: &str = "gw.db";
 
@@ -84,6 +95,7 @@ pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> LedgerEntry 
             store,
             durability: Durability::default(),
             keys: false,
+            tags: Vec::new(),
             checkpoint_key: None,
             ca_file: None,
         };
@@ -99,8 +111,9 @@ pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> LedgerEntry 
         section.optional("checkpoint_key").and_then(|node| checkpoint_key(&node, &store.value, outside));
     let keys = section.optional("keys").and_then(|node| keys(&node, &store.value)).unwrap_or(false);
     let ca_file = section.optional("ca_file").and_then(|node| ca_file(&node, &store.value, outside));
+    let tags = section.optional("tags").map(|node| tags(&node)).unwrap_or_default();
     section.finish();
-    LedgerEntry { store, durability: durability.unwrap_or_default(), keys, checkpoint_key, ca_file }
+    LedgerEntry { store, durability: durability.unwrap_or_default(), keys, tags, checkpoint_key, ca_file }
 }
 
 fn ca_file(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Option<Located<CaFile>> {
@@ -109,6 +122,33 @@ fn ca_file(node: &Node<'_>, store: &Store, outside: Outside<'_>) -> Option<Locat
         return None;
     }
     read_ca_file(node, outside)
+}
+
+/// Reads names of metadata. Each is a column of reports, so they are few, short and plain.
+fn tags(node: &Node<'_>) -> Vec<BoundedText> {
+    let items = node.filled_list().unwrap_or_default();
+    if items.len() > TAGS_MAX {
+        node.fault(
+            format!("`{}` has {} names", node.path(), items.len()),
+            format!("write at most {TAGS_MAX}"),
+        );
+    }
+    let mut seen = BTreeSet::new();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    let tag = |item: &Node<'_>| {
+        let text = item.text()?;
+        if text.is_empty() || text.len() > TAG_BYTES_MAX || !text.bytes().all(plain) {
+            let message = format!("`{}` is no name of a tag: `{}`", item.path(), quotable(text));
+            item.fault(message, format!("write 1 to {TAG_BYTES_MAX} letters, digits, `_`, `-` or `.`"));
+            return None;
+        }
+        if !seen.insert(text.to_owned()) {
+            item.fault(format!("tag `{text}` stands twice"), "write it once");
+            return None;
+        }
+        Some(BoundedText::new(text))
+    };
+    items.iter().filter_map(tag).collect()
 }
 
 fn keys(node: &Node<'_>, store: &Store) -> Option<bool> {

@@ -12,6 +12,7 @@ use super::{
     written,
 };
 use crate::{
+    AdminRole,
     reader::{DAY_MS, Faults, Node, Section},
     secret::{FoundSecret, Outside},
     source::{Located, Span},
@@ -44,7 +45,14 @@ pub(crate) struct ServerEntry {
     pub(crate) cors_origins: Vec<String>,
     pub(crate) tls: Option<TlsEntry>,
     pub(crate) admin_tls: Option<TlsEntry>,
-    pub(crate) admin_keys: Vec<Located<FoundSecret>>,
+    pub(crate) admin_keys: Vec<AdminKeyEntry>,
+}
+
+/// One key of the admin plane.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct AdminKeyEntry {
+    pub(crate) secret: Located<FoundSecret>,
+    pub(crate) role: AdminRole,
 }
 
 /// Reads the table; an absent one is all defaults.
@@ -115,9 +123,14 @@ fn address(section: &mut Section<'_>, key: &'static str, default: SocketAddr) ->
     Located::new(address, node.span())
 }
 
-fn admin_keys(section: &mut Section<'_>, outside: Outside<'_>) -> Vec<Located<FoundSecret>> {
+fn admin_keys(section: &mut Section<'_>, outside: Outside<'_>) -> Vec<AdminKeyEntry> {
+    const ROLES: [(&str, AdminRole); 2] = [("read", AdminRole::Read), ("operate", AdminRole::Operate)];
     let items = section.optional("admin_keys").and_then(|node| node.filled_list()).unwrap_or_default();
-    items.iter().filter_map(|item| outside.secret(item)).collect()
+    let role = |section: &mut Section<'_>| {
+        section.optional("role").and_then(|node| node.choice("role", &ROLES)).unwrap_or(AdminRole::Operate)
+    };
+    let read = |item| outside.secret_and(item, role).map(|(secret, role)| AdminKeyEntry { secret, role });
+    items.iter().filter_map(read).collect()
 }
 
 /// Reads origins as browsers write them (RFC 6454, section 6.2), or `*` for all.

@@ -87,8 +87,8 @@ fn routes(config: &Config, faults: &Faults) {
 /// Refuses an admin key that is a tenant's key too: whoever may ask a model would see every tenant's records.
 fn admin_keys(config: &Config, table: &KeyTable, faults: &Faults) {
     for (at, key) in config.file.server.admin_keys.iter().enumerate() {
-        if let Some(owner) = table.identify(&key.value.value) {
-            refuse(faults, key.span, &format!("server.admin_keys[{at}]"), &owner);
+        if let Some(owner) = table.identify(&key.secret.value.value) {
+            refuse(faults, key.secret.span, &format!("server.admin_keys[{at}]"), &owner);
         }
     }
 }

@@ -39,7 +39,11 @@ pub(super) fn check(old: &Config, new: &Config) -> Result<(), Diagnostics> {
             }
             continue;
         };
-        let is_live = |key: &str| table == "server" && LIVE_OF_SERVER.contains(&key);
+        let is_live = |key: &str| match table.as_str() {
+            "server" => LIVE_OF_SERVER.contains(&key),
+            "ledger" => key == "tags",
+            _ => false,
+        };
         let changed = was.iter().filter(|(key, value)| is.get(*key) != Some(value));
         for (key, _) in changed.filter(|(key, _)| !is_live(key)) {
             report(new, &[table, key], &faults);

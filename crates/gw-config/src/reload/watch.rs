@@ -10,9 +10,12 @@ use blake2::{Blake2b256, Digest as _};
 
 use crate::{Environment, outside::mark};
 
-/// What some files say, as one digest. A file that cannot be read counts too.
+/// What some files say, as one digest, and how often the stored keys had changed. A file that cannot be read counts too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fingerprint([u8; 32]);
+pub struct Fingerprint {
+    files: [u8; 32],
+    key_changes: Option<i64>,
+}
 
 impl Fingerprint {
     pub(crate) fn of<'p>(paths: impl Iterator<Item = &'p PathBuf>, environment: &dyn Environment) -> Self {
@@ -26,13 +29,22 @@ impl Fingerprint {
                 Err(_) => digest.update([0]),
             }
         }
-        Self(digest.finalize().into())
+        Self { files: digest.finalize().into(), key_changes: None }
     }
 
-    /// Returns the same with the count of changes of something else.
-    pub(crate) fn with(self, changes: Option<i64>) -> Self {
-        let Some(changes) = changes else { return self };
-        Self(Blake2b256::new().chain_update(self.0).chain_update(changes.to_le_bytes()).finalize().into())
+    /// Returns the same with the count of changes of the stored keys; `None`: they are not read.
+    pub(crate) fn with_keys(self, key_changes: Option<i64>) -> Self {
+        Self { key_changes, ..self }
+    }
+
+    /// Returns what is otherwise than before, in the word that the log has for it: `file`, or `stored_keys` where nothing
+    /// else is.
+    pub fn cause_since(&self, before: &Self) -> &'static str {
+        if self.files == before.files && self.key_changes != before.key_changes {
+            "stored_keys"
+        } else {
+            "file"
+        }
     }
 }
 
@@ -89,5 +101,14 @@ mod tests {
         assert_eq!(looks(&[None, Some("d"), Some("d")]), [false, false, true]);
         // Back to what it was.
         assert_eq!(looks(&[Some("bc"), Some("bc")]), [false, true]);
+    }
+
+    #[test]
+    fn stored_keys_are_told_from_files() {
+        let before = of(Some("a")).with_keys(Some(1));
+        let cause = |now: Fingerprint| now.cause_since(&before);
+        assert_eq!(cause(of(Some("a")).with_keys(Some(2))), "stored_keys");
+        assert_eq!(cause(of(Some("b")).with_keys(Some(2))), "file");
+        assert_eq!(cause(of(Some("b")).with_keys(Some(1))), "file");
     }
 }

@@ -5,14 +5,14 @@ mod words;
 use bytes::Bytes;
 use gw_dialects::{anthropic, completions, embeddings, metadata, openai, responses};
 use gw_exec::{input_at_least, input_estimate};
-use gw_routing::{RouteQuery, analysis::TenantFacts};
+use gw_routing::{ModelPattern, RouteQuery, Router, analysis::TenantFacts};
 use gw_types::{
-    AccountingRecord, Capability, CapabilitySet, Classification, GatewayError, InvalidName, KeyName,
-    Metadata, Operation, RequestFacts, Residency, TaskClass, TokenCount,
+    AccountingRecord, Capability, CapabilitySet, Classification, ErrorKind, GatewayError, InvalidName,
+    KeyName, Metadata, Operation, RequestFacts, Residency, RouteName, TaskClass, TokenCount,
 };
 
 use super::unknown;
-use crate::{Checked, nearest, reader::quotable};
+use crate::{Checked, file::KeyUse, nearest, reader::quotable};
 
 /// A request to explain, as it is typed. Names are checked by [`Checked::explain`].
 #[derive(Clone, Debug, Default)]
@@ -59,10 +59,10 @@ impl Question {
     /// Returns the question with what a request's body says: model, stream, needs, sizes, metadata and end user.
     ///
     /// # Errors
-    /// The operation is unknown, or what is wrong with the body.
-    pub fn with_body(mut self, operation: &str, body: &[u8]) -> Result<Self, String> {
+    /// What is wrong with the body.
+    pub fn with_body(mut self, operation: Operation, body: &[u8]) -> Result<Self, String> {
         let bytes = Bytes::copy_from_slice(body);
-        let facts = read(operation, &bytes)?.map_err(|error| wrong(&error))?;
+        let facts = read(operation, &bytes).map_err(|error| wrong(&error))?;
         self.model = facts.model.to_string();
         self.stream |= facts.stream;
         self.output_tokens = self.output_tokens.or(facts.output.map(|output| output.tokens.get()));
@@ -78,29 +78,35 @@ impl Question {
         });
         Ok(self)
     }
+
+    /// Returns the operation of a name, as [`Question::with_body`] takes it.
+    ///
+    /// # Errors
+    /// There is none; which name is near.
+    pub fn operation(name: &str) -> Result<Operation, String> {
+        const OPERATIONS: [Operation; 6] = [
+            Operation::Chat,
+            Operation::Completions,
+            Operation::Responses,
+            Operation::Messages,
+            Operation::CountTokens,
+            Operation::Embeddings,
+        ];
+        let known = OPERATIONS.iter().map(|one| one.as_str());
+        let found = OPERATIONS.into_iter().find(|one| one.as_str() == name);
+        found.ok_or_else(|| unknown("operation", name, known))
+    }
 }
 
-/// Reads a body; the outer error says that there is no such operation.
-fn read(operation: &str, body: &Bytes) -> Result<Result<RequestFacts, GatewayError>, String> {
-    const OPERATIONS: [Operation; 6] = [
-        Operation::Chat,
-        Operation::Completions,
-        Operation::Responses,
-        Operation::Messages,
-        Operation::CountTokens,
-        Operation::Embeddings,
-    ];
-    let known = OPERATIONS.iter().map(|one| one.as_str());
-    let found = OPERATIONS.iter().find(|one| one.as_str() == operation);
-    let found = found.ok_or_else(|| unknown("operation", operation, known))?;
-    Ok(match found {
+fn read(operation: Operation, body: &Bytes) -> Result<RequestFacts, GatewayError> {
+    match operation {
         Operation::Chat => openai::read_chat(body),
         Operation::Completions => completions::read_request(body),
         Operation::Responses => responses::read_request(body).map(|read| read.facts),
         Operation::Messages => anthropic::read_messages(body),
         Operation::CountTokens => anthropic::read_count_tokens(body),
         Operation::Embeddings => embeddings::read_request(body),
-    })
+    }
 }
 
 fn wrong(error: &GatewayError) -> String {
@@ -116,6 +122,10 @@ pub(super) struct Asked {
     model: String,
     tenant: TenantFacts,
     budgeted: bool,
+    /// What the caller's key is for, as far as it is known.
+    key: KeyUse,
+    /// The routes that the key is for; empty: all.
+    routes: Vec<RouteName>,
     task_class: Option<TaskClass>,
     classification: Classification,
     residency: Vec<Residency>,
@@ -141,6 +151,8 @@ impl Asked {
         Ok(Self {
             budgeted: is_budgeted(checked, tenant, key(checked, tenant, question)?, &question.model),
             model: question.model.clone(),
+            key: KeyUse::default(),
+            routes: Vec::new(),
             task_class: question.task_class.as_deref().map(name::<TaskClass>).transpose()?,
             classification: classification(question, tenant.default_classification)?,
             residency: residency(checked, tenant, question)?,
@@ -163,9 +175,12 @@ impl Asked {
             return Err("the request was refused before it was read".to_owned());
         };
         let tenant = tenant_of(checked, Some(record.tenant.as_str()))?;
+        let key = key_use(checked, record);
         Ok(Self {
             model: facts.model.to_string(),
             budgeted: is_budgeted(checked, tenant, Some(&record.key), facts.model.as_str()),
+            routes: key.routes.iter().map(|route| route.value.clone()).collect(),
+            key,
             tenant: tenant.clone(),
             task_class: facts.task_class.clone(),
             classification: facts.classification,
@@ -187,6 +202,19 @@ impl Asked {
         self.share_key.is_none()
     }
 
+    /// Returns what refuses the request for its key, before any route is asked, as in the running gateway.
+    pub(super) fn refused_by_key(&self, router: &Router) -> Option<ErrorKind> {
+        let KeyUse { models, classification_ceiling, .. } = &self.key;
+        if classification_ceiling.is_some_and(|ceiling| self.classification > ceiling) {
+            return Some(ErrorKind::PolicyViolation);
+        }
+        let is_for =
+            |model: &String| ModelPattern::new(model).is_ok_and(|pattern| pattern.matches(&self.model));
+        let permitted = models.is_empty() || models.iter().any(is_for);
+        let known = self.routes.is_empty() || router.knows_model_by(&self.routes, &self.model);
+        (!permitted || !known).then_some(ErrorKind::UnknownModel)
+    }
+
     /// Returns whether the classification is below what the tenant's requests begin with.
     pub(super) fn is_below_default(&self) -> bool {
         self.classification < self.tenant.default_classification
@@ -204,6 +232,7 @@ impl Asked {
     pub(super) fn ask<T>(&self, ask: impl FnOnce(&RouteQuery<'_>) -> T) -> T {
         let metadata = self.metadata.pairs();
         let query = RouteQuery {
+            routes: &self.routes,
             task_class: self.task_class.as_ref(),
             residency: &self.residency,
             needs: self.needs,
@@ -224,6 +253,13 @@ impl Asked {
 
 /// As `gw_exec::input_at_least` counts; a record has the bytes and not the text.
 const BYTES_PER_TOKEN_AT_MOST: u64 = 8;
+
+/// Returns what the record's key is for; a key that is not in the configuration is for everything.
+fn key_use(checked: &Checked, record: &AccountingRecord) -> KeyUse {
+    let tenant = checked.config.file.tenants.get(&record.tenant);
+    let key = tenant.and_then(|tenant| tenant.value.keys.iter().find(|key| key.name == record.key));
+    key.map_or_else(KeyUse::default, |key| key.use_of.clone())
+}
 
 fn tenant_of<'a>(checked: &'a Checked, name: Option<&str>) -> Result<&'a TenantFacts, String> {
     let tenants = &checked.facts.tenants;

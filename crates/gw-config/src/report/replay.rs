@@ -163,6 +163,9 @@ impl Replay<'_> {
             return Some((then, Decision { refused, ..Decision::default() }));
         }
         asked.raise_to_floors();
+        if let Some(refused) = asked.refused_by_key(&self.router) {
+            return Some((then, Decision { refused: Some(refused.as_str()), ..Decision::default() }));
+        }
         let mut now = self.decide(&asked, record);
         // A request that is bound to a deployment's state has that one candidate.
         if facts.operation == Operation::Responses && then.chain.len() == 1 {

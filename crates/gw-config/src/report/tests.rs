@@ -1,5 +1,7 @@
 //! Tables, changes and decisions over one small policy.
 
+use gw_types::Operation;
+
 use super::Question;
 use crate::{Checked, check, config::tests::environment};
 
@@ -124,7 +126,10 @@ fn a_body_says_what_its_request_needs() {
     );
     let ask = |body: &str| {
         let question = Question { share_key: Some("u".to_owned()), ..Question::default() };
-        policy(&text).explain(&question.with_body("chat", body.as_bytes()).unwrap()).unwrap().to_string()
+        policy(&text)
+            .explain(&question.with_body(Operation::Chat, body.as_bytes()).unwrap())
+            .unwrap()
+            .to_string()
     };
     let tools = r#"{"model": "m", "messages": [{"role": "user", "content": "x"}],
                     "tools": [{"type": "function", "function": {"name": "f"}}]}"#;
@@ -140,19 +145,19 @@ fn a_body_says_what_its_request_needs() {
 
 #[test]
 fn a_body_of_another_operation_is_read_as_one() {
-    let with = |operation: &str, body: &str| Question::default().with_body(operation, body.as_bytes());
+    let with = |operation, body: &str| Question::default().with_body(operation, body.as_bytes());
     let messages = r#"{"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}"#;
-    let question = with("messages", messages).unwrap();
+    let question = with(Operation::Messages, messages).unwrap();
     assert_eq!((question.model.as_str(), question.output_tokens), ("m", Some(5)));
-    let unknown = with("chats", messages).unwrap_err();
+    let unknown = Question::operation("chats").unwrap_err();
     assert_eq!(unknown, "unknown operation `chats`; did you mean `chat`?");
-    assert!(with("chat", "{").is_err());
+    assert!(with(Operation::Chat, "{").is_err());
     let pinned = "match = { models = [\"m\"], metadata = { team = [\"a\"] } }";
     let text = POLICY.replace("match = { models = [\"m\"] }", pinned);
     let asked = |metadata: &str| {
         let body = format!(r#"{{"model": "m", "messages": [], "metadata": {metadata}}}"#);
         let body = body.replace("[]", r#"[{"role": "user", "content": "x"}]"#);
-        policy(&text).explain(&with("chat", &body).unwrap()).unwrap().is_served()
+        policy(&text).explain(&with(Operation::Chat, &body).unwrap()).unwrap().is_served()
     };
     assert_eq!((asked(r#"{"team": "a"}"#), asked(r#"{"team": "b"}"#), asked("null")), (true, false, false));
 }

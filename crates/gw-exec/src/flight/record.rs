@@ -34,6 +34,7 @@ pub(super) fn blank_record(
         cache: CacheState::Bypass,
         usage: Usage::default(),
         cost: Money::ZERO,
+        saved: Money::ZERO,
         priced_by_fallback: false,
         reserved: Money::ZERO,
         overrun: Money::ZERO,

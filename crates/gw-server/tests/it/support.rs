@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use gw_config::{Composition, Config, FixedEnvironment, Seams, ServerSettings};
 use gw_server::{Listeners, Metrics, MetricsLedger, Server, ServerParts};
 use gw_testkit::{FakeProvider, Fault, FaultScript, Step};
-use gw_types::{ManualClock, SeededRandom, SequentialIds, UtcTime};
+use gw_types::{Ledger, ManualClock, SeededRandom, SequentialIds, UtcTime};
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -119,6 +119,15 @@ pub(crate) async fn start_with(config: &str, change: impl FnOnce(&mut ServerSett
 
 /// Starts a server with the configuration and changed parts.
 pub(crate) async fn start_of(config: &str, change: impl FnOnce(&mut ServerParts)) -> Running {
+    start_over(config, |ledger| ledger, change).await
+}
+
+/// Starts a server with the configuration, its ledger wrapped into another, and changed parts.
+pub(crate) async fn start_over(
+    config: &str,
+    wrap: impl FnOnce(Arc<dyn Ledger>) -> Arc<dyn Ledger>,
+    change: impl FnOnce(&mut ServerParts),
+) -> Running {
     let environment = FixedEnvironment::new().with_var("ACME_KEY", KEY).with_var("ADMIN_KEY", ADMIN_KEY);
     let config = Config::parse(config, "gw.toml", &environment).unwrap();
     let clock = ManualClock::new(UtcTime::from_micros(START));
@@ -130,7 +139,7 @@ pub(crate) async fn start_of(config: &str, change: impl FnOnce(&mut ServerParts)
     let metrics = Arc::new(Metrics::new());
     let counted = Arc::clone(&metrics);
     let composition =
-        Composition::build(&config, seams, |ledger| Arc::new(MetricsLedger::new(ledger, counted)));
+        Composition::build(&config, seams, |ledger| Arc::new(MetricsLedger::new(wrap(ledger), counted)));
     let composition = composition.await.unwrap();
     let data = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let admin = TcpListener::bind("127.0.0.1:0").await.unwrap();

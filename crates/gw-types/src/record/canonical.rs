@@ -41,6 +41,7 @@ impl AccountingRecord {
             cache,
             usage,
             cost,
+            saved,
             priced_by_fallback,
             reserved,
             overrun,
@@ -76,6 +77,7 @@ impl AccountingRecord {
         optional_name(&mut to, key!("replay_of"), replay_of.as_ref().map(RequestId::as_str));
         to.unless_zero_wide(key!("reserved"), reserved.pico());
         optional_name(&mut to, key!("route"), route.as_ref().map(RouteName::as_str));
+        to.unless_zero_wide(key!("saved"), saved.pico());
         optional_text(&mut to, key!("schema_version"), schema_version.as_ref());
         optional_text(&mut to, key!("served_model"), served_model.as_ref());
         optional_name(&mut to, key!("serving"), serving.as_ref().map(DeploymentName::as_str));
@@ -176,6 +178,7 @@ fn write_facts(facts: &FactsRecord, to: &mut JsonObject<'_>) {
         cache_control,
         deadline_ms,
         user,
+        tags,
     } = facts;
     to.flag(key!("audio"), *audio);
     if !is_default(cache_control) {
@@ -207,6 +210,14 @@ fn write_facts(facts: &FactsRecord, to: &mut JsonObject<'_>) {
     }
     to.flag(key!("side_effecting"), *side_effecting);
     to.truth(key!("stream"), *stream);
+    if !tags.is_empty() {
+        to.list(key!("tags"), tags, |to, tag| {
+            to.object(|to| {
+                to.text(key!("name"), tag.name.as_str());
+                to.text(key!("value"), tag.value.as_str());
+            });
+        });
+    }
     if let Some(class) = task_class {
         to.name(key!("task_class"), class.as_str());
     }
