@@ -84,7 +84,7 @@ async fn a_killed_gateway_has_lost_nothing_and_the_next_one_goes_on_with_its_cha
     assert_eq!(report["rows"][0]["requests"], 8);
     let replay = gw(&folder, &toml, "replay --config gw.toml --summary --format json");
     let replay: Value = serde_json::from_str(&replay).unwrap();
-    assert_eq!((&replay["summary"]["records"], &replay["summary"]["different"]), (&8.into(), &0.into()));
+    assert_eq!((&replay["summary"]["records"], &replay["summary"]["changed"]), (&8.into(), &0.into()));
     let signer = CheckpointKey::from_secret(SECRET).unwrap().signer();
     let url = server.url("gw0");
     let by_url = gw(&folder, &toml, &format!("ledger verify --store {url} --signer {signer} --format json"));
