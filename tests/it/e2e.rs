@@ -26,6 +26,7 @@ mod replay;
 mod routing;
 mod schema;
 mod shared;
+mod smoke;
 mod soak;
 mod store;
 mod tenants;

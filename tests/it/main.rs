@@ -11,6 +11,7 @@ mod e2e;
 mod embedders;
 mod fuzz;
 mod invariants;
+mod schemas;
 mod seeds;
 mod sim;
 mod support;

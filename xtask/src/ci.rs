@@ -5,7 +5,7 @@ mod setup;
 
 use std::{path::Path, process::Command};
 
-use crate::{Failure, check_layers, host, sim, tidy};
+use crate::{Failure, check_layers, host, schemas_check, sim, tidy};
 
 /// Which optional parts of the crates the steps build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,7 @@ fn steps(root: &Path, features: Features) -> Vec<Step> {
         cargo("format", &[&["fmt", "--all", "--check"]]),
         here("check-layers", check_layers),
         here("tidy", tidy),
+        here("schemas", schemas_check),
         here("dependencies", deny::run),
         cargo("clippy", &[&["clippy", "--workspace", "--all-targets", "--locked"], chosen, deny]),
     ];

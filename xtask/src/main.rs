@@ -18,6 +18,7 @@ mod finding;
 mod fuzz;
 mod host;
 mod layers;
+mod schemas;
 mod sim;
 mod soak;
 mod tidy;
@@ -44,6 +45,7 @@ usage: cargo xtask COMMAND
   fuzz TARGET [--seconds N]
                          mutated bytes for sse, event-stream, chat-stream, json-facts, keys, presented-keys or intake,
                          for 60 s if nothing else is said
+  schemas [--check]      writes docs/schemas, or says where it is not what the crates print
   test --clients [ARGS...]
                          the official client libraries against the real `gw`";
 
@@ -75,6 +77,8 @@ fn dispatch(arguments: &[String], folder: &Path) -> Result<(), Failure> {
         ["tidy"] => tidy(&root()?),
         ["ci"] => ci::run(&root()?, ci::Features::Default),
         ["ci", "--features-none"] => ci::run(&root()?, ci::Features::None),
+        ["schemas", "--check"] => schemas_check(&root()?),
+        ["schemas"] => schemas::write(&root()?).map(|done| println!("schemas: {done}")),
         ["bench", rest @ ..] => bench::run(&root()?, rest),
         ["sim", rest @ ..] => sim::run(&root()?, rest),
         ["soak", rest @ ..] => soak::run(&root()?, rest),
@@ -96,6 +100,11 @@ fn crash(root: &Path, kills: &str) -> Result<(), Failure> {
 fn check_layers(root: &Path) -> Result<(), Failure> {
     let report = layers::check(root);
     conclude("check-layers", &report.findings, &report.summary)
+}
+
+fn schemas_check(root: &Path) -> Result<(), Failure> {
+    let report = schemas::check(root)?;
+    conclude("schemas", &report.findings, &report.summary)
 }
 
 fn tidy(root: &Path) -> Result<(), Failure> {

@@ -38,6 +38,14 @@ pub(crate) enum Command {
     Models(ModelsOptions),
     /// Asks for every item of a file and writes a result for each; bounded, and goes on where it was killed.
     Generate(Box<GenerateOptions>),
+    /// Exercises what gw promises of batches on a fault server in this process, and writes a report; needs no key and no network.
+    Smoke(SmokeOptions),
+    /// Prints the JSON Schema of something that gw reads or writes.
+    Schema {
+        /// Which one.
+        #[arg(value_enum)]
+        name: SchemaName,
+    },
     /// Shows a plain answer, a stream, a failover and a refusal, against a fake provider in the same process.
     Demo,
     /// Says what the cache of a running gateway holds and decides, makes it forget, tries labelled questions.
@@ -189,6 +197,30 @@ pub(crate) struct ModelsOptions {
     /// How they are printed.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SmokeOptions {
+    /// The folder for `report.json`, `report.md` with its charts, and `events.jsonl`; made if it is not there.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+    /// Draws no progress.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// `gw.toml`, read as JSON.
+    Config,
+    /// An item of a batch: one line of the input of `gw generate`.
+    Request,
+    /// A result of a batch: one line of the output of `gw generate`.
+    Result,
+    /// The record that a request leaves in the ledger.
+    Record,
+    /// The report of `gw smoke`.
+    Report,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

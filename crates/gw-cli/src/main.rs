@@ -16,8 +16,10 @@ mod log;
 mod models;
 mod output;
 mod replay;
+mod schema;
 mod serve;
 mod signals;
+mod smoke;
 mod times;
 mod wire;
 
@@ -35,6 +37,8 @@ fn main() -> ExitCode {
         Command::Explain(options) => explain::run(options),
         Command::Models(options) => models::run(options),
         Command::Generate(options) => generate::run(options),
+        Command::Smoke(options) => smoke::run(options),
+        Command::Schema { name } => schema::run(*name),
         Command::Demo => demo::run(),
         Command::Cache { command } => cache::run(command),
         Command::Ledger { command } => ledger::run(command),

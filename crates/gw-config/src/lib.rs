@@ -61,6 +61,8 @@ mod record;
 mod record_sums;
 mod reload;
 mod report;
+/// JSON Schemas of what gw reads and writes.
+pub mod schemas;
 mod secret;
 mod server_settings;
 mod source;

@@ -3,6 +3,8 @@
 //! Every read returns an `Option`: `None` is either absent or faulty, and a faulty value has been reported by then. A
 //! caller may therefore put a default in its place and go on; whether the whole is usable, [`Faults`] knows.
 
+#[cfg(test)]
+pub(crate) mod asked;
 mod number;
 mod text;
 
@@ -154,6 +156,8 @@ impl<'t> Section<'t> {
 
     /// Reports every key that was not asked for.
     pub(crate) fn finish(self) {
+        #[cfg(test)]
+        asked::note(&self.path, &self.known);
         for (key, _) in self.table.iter() {
             let name = key.get_ref().as_ref();
             if !self.known.contains(&name) {

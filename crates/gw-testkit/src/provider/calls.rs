@@ -1,6 +1,6 @@
 //! What a fake provider saw.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ pub struct SeenCall {
     pub body: Bytes,
     /// How the call ended, as far as it has.
     pub outcome: CallOutcome,
+    /// The numbers of the calls that were being answered when this one came in.
+    pub beside: Vec<u64>,
 }
 
 /// How a call ended.
@@ -78,6 +80,8 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 struct Kept {
     seen: u64,
+    /// The numbers of the calls that are being answered.
+    open: BTreeSet<u64>,
     calls: VecDeque<SeenCall>,
 }
 
@@ -96,6 +100,9 @@ impl Calls {
             let mut kept = self.kept.lock();
             kept.seen += 1;
             call.number = kept.seen;
+            call.beside = kept.open.iter().copied().collect();
+            let number = call.number;
+            kept.open.insert(number);
             if kept.calls.len() == CALLS_KEPT {
                 kept.calls.pop_front();
             }
@@ -106,8 +113,12 @@ impl Calls {
     }
 
     pub(super) fn end(&self, number: u64, outcome: CallOutcome) {
-        if let Some(call) = self.kept.lock().calls.iter_mut().rfind(|call| call.number == number) {
-            call.outcome = outcome;
+        {
+            let mut kept = self.kept.lock();
+            kept.open.remove(&number);
+            if let Some(call) = kept.calls.iter_mut().rfind(|call| call.number == number) {
+                call.outcome = outcome;
+            }
         }
         self.changed.send_replace(());
     }

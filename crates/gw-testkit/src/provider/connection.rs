@@ -190,5 +190,6 @@ fn parse_head(head: &[u8], connection: u64) -> Option<SeenCall> {
         headers: lines.map(header).collect::<Option<_>>()?,
         body: Bytes::new(),
         outcome: CallOutcome::Pending,
+        beside: Vec::new(),
     })
 }
