@@ -259,6 +259,36 @@ async fn a_configuration_says_who_answers_and_who_pays() {
     assert_eq!(by_batch.count(), 2);
 }
 
+/// "API keys are [...] not placed in generation results": nor in what is printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_key_goes_to_the_endpoint_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(3)).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a")).then(status(400))).await.unwrap();
+    let base_url = provider.base_url();
+    let arguments =
+        [&FILES[..], &["--base-url", &base_url, "--model", "m", "--api-key-env", "CANARY"]].concat();
+    let mut command = generate(folder.path(), &arguments);
+    command.env("CANARY", "sk-canary-of-the-batch");
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert_eq!(provider.calls()[0].header("authorization"), Some("Bearer sk-canary-of-the-batch"));
+    let written = std::fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
+    let printed = [output.stdout, output.stderr].concat();
+    assert!(!written.contains("canary") && !String::from_utf8_lossy(&printed).contains("canary"));
+}
+
+/// "The gateway owns a single reusable [client] for its lifetime": one worker needs one connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_one_after_the_other_share_a_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(20)).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let output = run(folder.path(), &provider, &[&FILES[..], &["--max-concurrency", "1"]].concat()).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let calls = provider.calls();
+    assert_eq!((calls.len(), calls.iter().filter(|call| call.connection != 1).count()), (20, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_lines_are_numbered_and_left_out_unless_strict() {
     let text = format!(
