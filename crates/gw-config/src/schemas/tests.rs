@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gw_dialects::vendors::PRESETS;
 use gw_types::{
     AccountingRecord, AttemptRecord, Capability, Classification, DecisionRecord, ErrorKind, ExclusionRecord,
-    FactsRecord, LatencySplit, LimiterVerdict, Outcome, SideCost, Usage,
+    FactsRecord, LatencySplit, LimiterVerdict, Outcome, SideCost, TagRecord, Usage,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -59,6 +59,7 @@ fn the_schema_of_a_record_has_its_fields() {
     check::<AttemptRecord>(&of("attempts")["items"]);
     check::<Usage>(of("usage"));
     check::<SideCost>(&of("side_costs")["items"]);
+    check::<TagRecord>(&of("tags")["items"]);
     check::<LatencySplit>(of("latency"));
     assert_eq!(words(&schema["$defs"]["error"]), ErrorKind::ALL.map(|kind| kind.as_str().to_owned()).into());
     assert_eq!(words(of("outcome")), Outcome::ALL.map(|outcome| outcome.as_str().to_owned()).into());
@@ -95,6 +96,8 @@ const CLASSIFICATIONS: [Classification; 4] = [
 /// A configuration in which every kind of table stands.
 const EVERYTHING: &str = r#"
 version = 1
+[server]
+admin_keys = [{ env = "K" }]
 [server.tls]
 [residency]
 eu = ["a"]
