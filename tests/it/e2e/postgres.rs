@@ -18,7 +18,7 @@ fn house(provider: &FakeProvider, url: &str) -> Toml {
         .route("m", &["up"])
         .tenant("a", "budget = { limit_micros = 1_000_000, window = \"day\" }")
         .server("drain_grace_ms = 0")
-        .ledger("store = { env = \"GW_DATABASE_URL\" }")
+        .store("{ env = \"GW_DATABASE_URL\" }")
         .ledger("checkpoint_key = { env = \"GW_CHECKPOINT_KEY\" }")
         .ledger("keys = true")
         .var("GW_DATABASE_URL", url)

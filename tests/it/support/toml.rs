@@ -45,8 +45,14 @@ impl Toml {
 
     /// Keeps the records in a file beside the configuration.
     #[must_use]
-    pub(crate) fn sqlite(mut self) -> Self {
-        "store = \"sqlite:gw.db\"\n".clone_into(&mut self.ledger);
+    pub(crate) fn sqlite(self) -> Self {
+        self.store("\"sqlite:gw.db\"")
+    }
+
+    /// Keeps the records where the value says; the lines of `[ledger]` begin anew.
+    #[must_use]
+    pub(crate) fn store(mut self, value: &str) -> Self {
+        self.ledger = format!("store = {value}\n");
         self
     }
 
