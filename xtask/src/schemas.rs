@@ -65,7 +65,7 @@ fn wanted(root: &Path) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     Ok(wanted)
 }
 
-/// Reads every file of a folder; one that is not there is empty.
+/// Reads every schema of a folder; one that is not there is empty.
 fn read_all(folder: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -75,6 +75,9 @@ fn read_all(folder: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
         if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
             files.insert(name.to_owned(), fs::read(&path)?);
         }

@@ -1,9 +1,8 @@
 //! Configuration and composition of the gw model gateway.
 //!
-//! The text of `gw.toml` is read as a closed schema: every fault is found at once, each with its place, the offending
-//! text and what to write instead. What was read becomes a running gateway: providers, routes, limits, caches, ledger
-//! and keys, each of which checks itself while it is made. The crate opens the ledger and no socket, parses no
-//! arguments and prints nothing; environment and files come in through [`Environment`], and no secret goes out.
+//! The text of `gw.toml` is read as a closed schema: every fault is found at once, each with its place, its text and
+//! the remedy. What was read becomes a running gateway: providers, routes, limits, caches, ledger and keys, each of
+//! which checks itself while it is made. Environment and files come in through [`Environment`]; no secret goes out.
 //!
 //! ```
 //! use gw_config::{FixedEnvironment, check};

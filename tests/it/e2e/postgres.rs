@@ -97,10 +97,11 @@ async fn a_killed_gateway_has_lost_nothing_and_the_next_one_goes_on_with_its_cha
     .await;
     let held = gw(&folder, &toml, "ledger retain --older-than 0s --apply --format json");
     assert_eq!(serde_json::from_str::<Value>(&held).unwrap()["in_use"], serde_json::json!([1]));
-    second.stop().await;
-    let old = gw(&folder, &toml, "ledger retain --older-than 0s --apply --format json");
+    let kept = second.stop().await;
+    let folder = kept.path();
+    let old = gw(folder, &toml, "ledger retain --older-than 0s --apply --format json");
     assert_eq!(serde_json::from_str::<Value>(&old).unwrap()["nodes"][0]["records"], 9);
-    assert!(gw(&folder, &toml, "ledger verify").contains("whole; 0 records"));
+    assert!(gw(folder, &toml, "ledger verify").contains("whole; 0 records"));
 }
 
 #[tokio::test]
@@ -113,13 +114,16 @@ async fn replicas_share_a_database_and_find_each_others_records() {
     let more = ask(&second, 1).await;
     let found = first.admin(&format!("/admin/v1/records/{}", more[0])).send().await;
     assert_eq!(found.json()["id"], more[0].as_str());
-    let folder = first.folder();
-    let whole = gw(&folder, &toml, "ledger verify");
+    // Each signs the end of its chain.
+    drop(second.stop().await);
+    let kept = first.stop().await;
+    let folder = kept.path();
+    let whole = gw(folder, &toml, "ledger verify");
     assert!(
         whole.contains("node 1: whole; 2 records") && whole.contains("node 2: whole; 1 records"),
         "{whole}"
     );
-    let all = exported(&folder, &toml);
+    let all = exported(folder, &toml);
     assert_eq!(all, [asked, more].concat());
 }
 

@@ -59,7 +59,7 @@ fn the_schema_of_a_record_has_its_fields() {
     check::<AttemptRecord>(&of("attempts")["items"]);
     check::<Usage>(of("usage"));
     check::<SideCost>(&of("side_costs")["items"]);
-    check::<TagRecord>(&of("tags")["items"]);
+    check::<TagRecord>(&of("facts")["properties"]["tags"]["items"]);
     check::<LatencySplit>(of("latency"));
     assert_eq!(words(&schema["$defs"]["error"]), ErrorKind::ALL.map(|kind| kind.as_str().to_owned()).into());
     assert_eq!(words(of("outcome")), Outcome::ALL.map(|outcome| outcome.as_str().to_owned()).into());
