@@ -229,6 +229,13 @@ impl Attempts<'_> {
         flight.policy.strategies().observe(self.chain[position], took, now);
     }
 
+    /// Returns what a call is told beside the request.
+    fn plan(&self, output_bound: Option<TokenCount>, timeout: Duration) -> AttemptPlan {
+        // An answer that no model writes has no length to bound.
+        let output_bound = output_bound.filter(|_| self.request.operation.generates());
+        AttemptPlan { output_bound, timeout, strict: self.route.strict_translation }
+    }
+
     /// Makes one call.
     async fn attempt(
         &self,
@@ -246,24 +253,12 @@ impl Attempts<'_> {
         if let Some(facts) = &mut flight.record().facts {
             facts.output_bound = output_bound;
         }
-        // An answer that no model writes has no length to bound.
-        let output_bound = output_bound.filter(|_| self.request.operation.generates());
-        let plan = AttemptPlan { output_bound, timeout, strict: self.route.strict_translation };
+        let plan = self.plan(output_bound, timeout);
         let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
         let adapter = target.adapter_of(credential);
         let prepared = adapter.prepare(self.request, &target.deployment, &plan)?;
         note_loss(flight, &prepared);
-        let record = AttemptRecord {
-            deployment: target.deployment.name.clone(),
-            credential: target.credential_name(credential),
-            model: target.deployment.model.clone(),
-            error: None,
-            status: None,
-            unclassified: false,
-            start_us: flight.since_arrival_us(began),
-            duration_us: 0,
-            upstream_request_id: None,
-        };
+        let record = attempt_record(target, credential, flight.since_arrival_us(began));
         flight.record().attempts.push(record);
         let stream = prepared.stream;
         flight.dispatch(self.chain[position], stream, began);
@@ -498,6 +493,21 @@ enum CandidateEnd {
 enum Skip {
     Candidate(&'static str),
     Everything(GatewayError),
+}
+
+/// Returns the entry of a call that begins.
+fn attempt_record(target: &Target, credential: Option<usize>, start_us: u64) -> AttemptRecord {
+    AttemptRecord {
+        deployment: target.deployment.name.clone(),
+        credential: target.credential_name(credential),
+        model: target.deployment.model.clone(),
+        error: None,
+        status: None,
+        unclassified: false,
+        start_us,
+        duration_us: 0,
+        upstream_request_id: None,
+    }
 }
 
 /// Tells the deployment's health what became of a call. A stream that has only begun tells the rest when it ends.

@@ -2,7 +2,7 @@
 
 use gw_types::{BoundedText, Loss, LossItem, LossKind, Operation};
 
-use super::{Place, Prompt, Setting, harmless};
+use super::{Block, Place, Prompt, Setting, Signature, Text, harmless};
 
 /// The most fields that one report names; more are not told apart.
 const ITEMS_MAX: usize = 256;
@@ -62,6 +62,23 @@ impl LossReport {
             Operation::Messages | Operation::CountTokens => "title",
         };
         self.dropped(&place.below(field), why);
+    }
+
+    /// Adds what stands beside an earlier answer's text, where messages hold text alone; `same` says whether the request
+    /// is of the format that is written.
+    pub fn beside_text(&mut self, block: &Block, text: &Text, same: bool) {
+        if !text.citations.is_empty() {
+            self.dropped(&block.place.below("citations"), "citations are not sent back");
+        }
+        self.signature(block, text.signature.as_ref(), same);
+    }
+
+    /// Adds a signature that only its own format has a place for; `same` as for [`Self::beside_text`].
+    pub fn signature(&mut self, block: &Block, signature: Option<&Signature>, same: bool) {
+        if signature.is_some() && !same {
+            let why = "signed reasoning goes back to its own provider only";
+            self.block(block.place, LossKind::Dropped, why);
+        }
     }
 
     /// Adds every field of the request that the neutral form has no place for.

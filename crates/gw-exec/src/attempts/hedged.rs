@@ -10,11 +10,10 @@ use std::{
 
 use gw_limits::Worth;
 use gw_types::{
-    Adapter, Answer, AttemptPlan, AttemptRecord, BoundedText, FallOver, GatewayError, Money, MonoTime,
-    Prepared, Sleep, TokenCount,
+    Adapter, Answer, BoundedText, FallOver, GatewayError, Money, MonoTime, Prepared, Sleep, TokenCount,
 };
 
-use super::{Attempts, Place, Served, Tried, within, wrong_form};
+use super::{Attempts, Place, Served, Tried, attempt_record, within, wrong_form};
 use crate::{
     estimate,
     flight::Flight,
@@ -226,8 +225,7 @@ impl Attempts<'_> {
         let target = flight.policy.target(self.chain[position]).clone();
         let timeout = self.timeout(flight, position, &target, began);
         let credential = rival.credential.as_ref().map(|chosen| chosen.index);
-        let output_bound = rival.output_bound.filter(|_| self.request.operation.generates());
-        let plan = AttemptPlan { output_bound, timeout, strict: self.route.strict_translation };
+        let plan = self.plan(rival.output_bound, timeout);
         let adapter = Arc::clone(target.adapter_of(credential));
         // What its format cannot carry is no failure of the request, which the first call may still serve.
         let prepared = adapter.prepare(self.request, &target.deployment, &plan).ok()?;
@@ -236,17 +234,7 @@ impl Attempts<'_> {
         }
         rival.began = began;
         rival.held.dispatched();
-        let entry = AttemptRecord {
-            deployment: target.deployment.name.clone(),
-            credential: target.credential_name(credential),
-            model: target.deployment.model.clone(),
-            error: None,
-            status: None,
-            unclassified: false,
-            start_us: flight.since_arrival_us(began),
-            duration_us: 0,
-            upstream_request_id: None,
-        };
+        let entry = attempt_record(&target, credential, flight.since_arrival_us(began));
         flight.add_rival(rival, entry);
         let call = Call { adapter, prepared, began, until: began.saturating_add(timeout) };
         Some(opening(call, flight.state.clock.as_ref()))

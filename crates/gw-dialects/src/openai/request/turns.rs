@@ -6,7 +6,7 @@ use crate::{
     json::Writer,
     neutral::{
         Block, Content, Document, DocumentSource, Image, InstructionRole, LossReport, MediaSource, Origin,
-        Place, Prompt, Role, Signature, Text, ToolResult, ToolUse, Turn,
+        Place, Prompt, Role, Signature, ToolResult, ToolUse, Turn,
     },
 };
 
@@ -136,7 +136,7 @@ impl Messages<'_> {
                         self.loss.block(block.place, LossKind::Approximated, why);
                     }
                     if let Content::Text(text) = &block.content {
-                        self.beside_text(block, text);
+                        self.loss.beside_text(block, text, self.same);
                     }
                     texts.push(block);
                 }
@@ -175,7 +175,7 @@ impl Messages<'_> {
     fn calls(&mut self, calls: &[(&ToolUse, &Block)]) {
         for (call, block) in calls {
             self.cache_mark(block);
-            self.signature(block, call.signature.as_ref());
+            self.loss.signature(block, call.signature.as_ref(), self.same);
         }
         let same = self.same;
         self.json.member_array("tool_calls", |json| {
@@ -276,22 +276,6 @@ impl Messages<'_> {
                 super::super::thoughts::cache_mark(json, block.cache);
             }
         });
-    }
-
-    /// Reports what stands beside an earlier answer's text, where messages hold text alone.
-    fn beside_text(&mut self, block: &Block, text: &Text) {
-        if !text.citations.is_empty() {
-            self.loss.dropped(&block.place.below("citations"), "citations are not sent back");
-        }
-        self.signature(block, text.signature.as_ref());
-    }
-
-    /// Reports a signature that only its own format has a place for.
-    fn signature(&mut self, block: &Block, signature: Option<&Signature>) {
-        if signature.is_some() && !self.same {
-            let why = "signed reasoning goes back to its own provider only";
-            self.loss.block(block.place, LossKind::Dropped, why);
-        }
     }
 
     fn cache_mark(&mut self, block: &Block) {

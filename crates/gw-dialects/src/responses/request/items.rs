@@ -6,7 +6,7 @@ use crate::{
     json::Writer,
     neutral::{
         Block, Content, Document, DocumentSource, Image, Instruction, InstructionRole, LossReport,
-        MediaSource, Origin, Prompt, Role, Signature, Text, ToolResult, ToolUse, Turn,
+        MediaSource, Origin, Prompt, Role, Signature, ToolResult, ToolUse, Turn,
     },
     openai::request::google_signature,
 };
@@ -68,7 +68,7 @@ impl Items<'_> {
         let mut parts: Vec<&Block> = Vec::new();
         for block in &turn.blocks {
             if let Content::Text(text) = &block.content {
-                self.beside_text(block, text);
+                self.loss.beside_text(block, text, self.same);
             }
             match &block.content {
                 Content::Text(_)
@@ -102,7 +102,7 @@ impl Items<'_> {
         }
         match &block.content {
             Content::ToolUse(call) => {
-                self.signature(block, call.signature.as_ref());
+                self.loss.signature(block, call.signature.as_ref(), self.same);
                 self.call(call);
             }
             Content::ToolResult(result) => self.result(block, result),
@@ -122,22 +122,6 @@ impl Items<'_> {
                 let why = "the block is one of another provider's own";
                 self.loss.block(block.place, LossKind::Dropped, why);
             }
-        }
-    }
-
-    /// Reports what stands beside an earlier answer's text, where messages hold text alone.
-    fn beside_text(&mut self, block: &Block, text: &Text) {
-        if !text.citations.is_empty() {
-            self.loss.dropped(&block.place.below("citations"), "citations are not sent back");
-        }
-        self.signature(block, text.signature.as_ref());
-    }
-
-    /// Reports a signature that only its own format has a place for.
-    fn signature(&mut self, block: &Block, signature: Option<&Signature>) {
-        if signature.is_some() && !self.same {
-            let why = "signed reasoning goes back to its own provider only";
-            self.loss.block(block.place, LossKind::Dropped, why);
         }
     }
 
