@@ -157,7 +157,8 @@ impl Gateway {
     /// Step 0: lets a caller in. The place in the ledger is taken here, so that no record can be lost for want of room.
     ///
     /// # Errors
-    /// `Overloaded` if the ledger's queue is full, or the tenant's queue for a slot is and does not get empty; `Forbidden` if the tenant is not in the configuration any more.
+    /// `Overloaded` if the ledger's queue is full or its store fails, or the tenant's queue for a slot is full and does not
+    /// get empty; `Forbidden` if the tenant is not in the configuration any more.
     pub fn admit(&self, identity: &KeyIdentity) -> Result<Admitted, GatewayError> {
         let policy = self.policy.load_full();
         let subject = policy.subject(&identity.tenant).cloned().ok_or_else(|| {

@@ -186,14 +186,14 @@ impl LedgerPlace {
     /// Takes a place.
     ///
     /// # Errors
-    /// `Overloaded` if the queue is full.
+    /// `Overloaded` if the queue is full, or the store fails.
     pub fn take(ledger: Arc<dyn Ledger>) -> Result<Self, GatewayError> {
         if ledger.take_place() {
-            Ok(Self { ledger: Some(ledger) })
-        } else {
-            Err(GatewayError::new(ErrorKind::Overloaded, "the ledger's queue is full")
-                .with_retry_after(std::time::Duration::from_secs(1)))
+            return Ok(Self { ledger: Some(ledger) });
         }
+        let why =
+            if ledger.is_failing() { "the ledger cannot be written" } else { "the ledger's queue is full" };
+        Err(GatewayError::new(ErrorKind::Overloaded, why).with_retry_after(std::time::Duration::from_secs(1)))
     }
 
     /// Uses the place for a record.

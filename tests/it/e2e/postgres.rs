@@ -145,6 +145,7 @@ async fn a_server_that_goes_away_turns_requests_away_and_comes_back() {
     assert_eq!([metric(&page, "gw_ledger_failing"), metric(&page, "gw_ledger_has_place")], [1, 0]);
     let refused = gateway.chat("a", &chat("m", "hello")).send().await;
     assert_eq!((refused.status, refused.error()["code"].as_str()), (503, Some("overloaded")));
+    assert_eq!(refused.error()["message"], "the ledger cannot be written");
     assert_eq!(provider.calls().len(), 1);
     server.run().unwrap();
     eventually("the return", || async {
