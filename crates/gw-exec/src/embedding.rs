@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gw_cache::{Probe, SemanticCache};
-use gw_types::{Classification, KeyIdentity, LedgerPlace, NormalizedRequest, Question, Residency};
+use gw_types::{Classification, NormalizedRequest, Question, Residency};
 
-use crate::{attempts::Served, flight::Flight, pinned::Pinned, pipeline, state::State};
+use crate::{aside::Aside, state::State};
 
 /// What a look-up may wait for a vector, as a share of what is left of the request's time. An embedder that does not
 /// answer must leave the model time enough.
@@ -32,10 +32,7 @@ const _: fn(&dyn EmbeddingCodec) = |_object_safe| {};
 /// On whose behalf, and where, a question becomes a vector.
 #[derive(Clone, Debug)]
 pub(crate) struct Embedding {
-    pub(crate) identity: KeyIdentity,
-    pub(crate) policy: Arc<Pinned>,
-    pub(crate) route: usize,
-    pub(crate) target: usize,
+    pub(crate) call: Aside,
     pub(crate) residency: Option<Residency>,
     pub(crate) classification: Classification,
 }
@@ -61,38 +58,16 @@ impl Embedding {
         let codec = state.embedding.as_ref()?;
         // No provider takes an empty text.
         let text = SemanticCache::words(question).filter(|text| !text.is_empty())?;
-        let model = &self.policy.target(self.target).deployment.name;
+        let model = &self.call.policy.target(self.call.target).deployment.name;
         let mut request = codec.request(model.as_str(), &text)?;
         request.context.classification = Some(self.classification);
         request.context.residency.clone_from(&self.residency);
         request.context.deadline = Some(time.max(Duration::from_millis(1)));
-        let raw = self.ask(state, &request).await?;
+        let raw = self.call.ask(state, &request).await?;
         let probe = codec.vector(&raw).and_then(|vector| SemanticCache::probe_of(question, vector));
         if probe.is_none() {
             tracing::warn!(deployment = %model, "the embedder's answer holds no vector");
         }
         probe
-    }
-
-    /// Asks the embedder, as a request of the same tenant with a record of its own.
-    async fn ask(&self, state: &Arc<State>, request: &NormalizedRequest) -> Option<Bytes> {
-        let subject = self.policy.subject(&self.identity.tenant)?.clone();
-        let place = LedgerPlace::take(Arc::clone(&state.ledger)).ok()?;
-        let policy = Arc::clone(&self.policy);
-        let mut flight = Flight::new(Arc::clone(state), policy, subject, &self.identity, place);
-        flight.side = Some("embedding");
-        // Boxed: a request within a request would be a future of endless size.
-        match Box::pin(pipeline::on_the_side(&mut flight, request, (self.route, self.target))).await {
-            Ok(Served::Complete(answer)) => {
-                pipeline::finish(flight).await;
-                Some(answer.raw)
-            }
-            Ok(Served::Stream(_)) => None,
-            Err(error) => {
-                tracing::warn!(kind = error.kind().as_str(), "the embedder could not be asked");
-                drop(flight.fail(error, false).await);
-                None
-            }
-        }
     }
 }

@@ -117,20 +117,20 @@ impl Flight {
         state: Arc<State>,
         policy: Arc<Pinned>,
         subject: Subject,
+        queue: QueuePolicy,
         identity: &KeyIdentity,
         place: LedgerPlace,
     ) -> Box<Self> {
         let arrived = state.clock.now();
         let id = RequestId::from_bits(state.ids.next_id());
         let record = blank_record(id, identity, state.clock.utc(), policy.digest());
-        let queue = policy.tenant(&identity.tenant).map(|tenant| tenant.queue(&identity.key));
         // On the heap: it moves through many futures, each of which would hold two of it.
         Box::new(Self {
             deadline: arrived.saturating_add(policy.default_deadline()),
             state,
             policy,
             subject,
-            queue: queue.unwrap_or_default(),
+            queue,
             arrived,
             call: None,
             side: None,

@@ -165,11 +165,10 @@ impl Gateway {
             GatewayError::new(ErrorKind::Forbidden, "the key's tenant is not in the configuration any more")
         })?;
         // Before the body is read: under overload, reading what is refused anyway is the work that there is too much of.
-        let queue =
-            policy.tenant(&identity.tenant).map(|tenant| tenant.queue(&identity.key)).unwrap_or_default();
+        let queue = policy.queue(identity);
         subject.may_come(queue.priority, queue.max_queue, self.state.clock.now())?;
         let place = LedgerPlace::take(Arc::clone(&self.state.ledger))?;
-        Ok(Admitted { flight: Flight::new(Arc::clone(&self.state), policy, subject, identity, place) })
+        Ok(Admitted { flight: Flight::new(Arc::clone(&self.state), policy, subject, queue, identity, place) })
     }
 
     /// Answers a request whole.

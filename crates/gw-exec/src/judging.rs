@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use gw_cache::{CachedAnswer, Unlabelled, says_the_same};
-use gw_types::{
-    Classification, Completion, KeyIdentity, LedgerPlace, NormalizedRequest, Operation, RequestId, Residency,
-};
+use gw_types::{Classification, Completion, KeyIdentity, NormalizedRequest, Operation, RequestId, Residency};
 
-use crate::{attempts::Served, flight::Flight, pinned::Pinned, pipeline, state::State};
+use crate::{aside::Aside, pinned::Pinned, state::State};
 
 /// Judgements under way at most; would-be hits beyond them wait for feedback.
 const JUDGING_MAX: usize = 32;
@@ -64,7 +62,10 @@ impl WouldBe {
         let Some(place) = state.judging.take(JUDGING_MAX) else { return };
         let judged = Arc::clone(state);
         state.tasks.spawn(async move {
-            if let Some(right) = self.ask(&judged, target, &request).await {
+            let WouldBe { identity, policy, route, .. } = self;
+            let call = Aside { identity, policy, route, target, purpose: "judge" };
+            let said = call.ask(&judged, &request).await;
+            if let Some(right) = said.and_then(|raw| judged.judge.as_ref()?.verdict(&raw)) {
                 judged.decisions.judged(&self.request, right);
             }
             drop(place);
@@ -80,32 +81,11 @@ impl WouldBe {
         fresh: &str,
     ) -> Option<(usize, NormalizedRequest)> {
         let judge = self.policy.route(self.route).1.judge.as_ref()?;
-        let target = self.policy.targets().iter().position(|target| target.deployment.name == *judge)?;
+        let target = self.policy.place_of(judge)?;
         let mut request = state.judge.as_ref()?.request(judge.as_str(), question, stored, fresh)?;
         request.context.classification = Some(self.classification);
         request.context.residency.clone_from(&self.residency);
         Some((target, request))
-    }
-
-    /// Asks the judge, as a request of the same tenant with a record of its own.
-    async fn ask(&self, state: &Arc<State>, target: usize, request: &NormalizedRequest) -> Option<bool> {
-        let subject = self.policy.subject(&self.identity.tenant)?.clone();
-        let place = LedgerPlace::take(Arc::clone(&state.ledger)).ok()?;
-        let policy = Arc::clone(&self.policy);
-        let mut flight = Flight::new(Arc::clone(state), policy, subject, &self.identity, place);
-        flight.side = Some("judge");
-        match pipeline::on_the_side(&mut flight, request, (self.route, target)).await {
-            Ok(Served::Complete(answer)) => {
-                pipeline::finish(flight).await;
-                state.judge.as_ref()?.verdict(&answer.raw)
-            }
-            Ok(Served::Stream(_)) => None,
-            Err(error) => {
-                tracing::warn!(kind = error.kind().as_str(), "a judge could not be asked");
-                drop(flight.fail(error, false).await);
-                None
-            }
-        }
     }
 }
 

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod admission;
+mod aside;
 mod attempts;
 mod backoff;
 mod batch;

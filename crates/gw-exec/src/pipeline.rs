@@ -527,8 +527,8 @@ fn affinity(tenant: &TenantId, body: &[u8]) -> u64 {
 /// Puts into the record who made a remembered answer. The answer carries facts about its own making: its cost and
 /// attempts are wrong for this request and stay out; who made it is evidence and goes in.
 pub(crate) fn note_hit(flight: &mut Flight, Hit { answer, .. }: &Hit) {
-    let targets = flight.policy.targets().iter();
-    let serving = targets.map(|target| &target.deployment).find(|one| one.name == answer.serving);
+    let policy = &flight.policy;
+    let serving = policy.place_of(&answer.serving).map(|place| &policy.target(place).deployment);
     let worth =
         serving.zip(answer.facts.usage).and_then(|(serving, usage)| serving.pricing.cost(&usage).ok());
     let record = flight.record();
@@ -543,11 +543,7 @@ fn note_serving(flight: &mut Flight) {
     let record = flight.record();
     record.serving = record.attempts.last().map(|attempt| attempt.deployment.clone());
     record.model_version = record.serving.as_ref().and_then(|serving| {
-        policy
-            .targets()
-            .iter()
-            .find(|target| target.deployment.name == *serving)
-            .and_then(|target| target.deployment.model_version.clone())
+        policy.place_of(serving).and_then(|place| policy.target(place).deployment.model_version.clone())
     });
 }
 

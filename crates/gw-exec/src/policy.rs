@@ -247,6 +247,8 @@ pub struct Policy {
     digest: BoundedText,
     router: Router,
     targets: Vec<Target>,
+    /// The place of each among the targets.
+    places: HashMap<DeploymentName, usize, FixedState>,
     /// As many as targets, in their order.
     deployments: Vec<DeploymentPolicy>,
     routes: Vec<(RouteName, RoutePolicy)>,
@@ -289,6 +291,12 @@ impl Policy {
         Ok(Self {
             digest: config.digest,
             router,
+            places: config
+                .targets
+                .iter()
+                .enumerate()
+                .map(|(place, target)| (target.deployment.name.clone(), place))
+                .collect(),
             targets: config.targets,
             deployments: deployments_in_order,
             routes,
@@ -336,7 +344,7 @@ impl Policy {
 
     /// Returns whether some deployment has the name.
     pub fn has_deployment(&self, name: &DeploymentName) -> bool {
-        self.targets.iter().any(|target| target.deployment.name == *name)
+        self.places.contains_key(name)
     }
 
     /// Returns whether some route, or what is declared refused, goes by a request's metadata, or records keep some of it:
@@ -363,6 +371,11 @@ impl Policy {
         &self.router
     }
 
+    /// Returns the place of a deployment among the targets.
+    pub(crate) fn place_of(&self, name: &DeploymentName) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
     pub(crate) fn target(&self, index: usize) -> &Target {
         &self.targets[index]
     }
@@ -381,6 +394,11 @@ impl Policy {
 
     pub(crate) fn tenant(&self, id: &TenantId) -> Option<&TenantPolicy> {
         self.tenants.get(id)
+    }
+
+    /// Returns how a caller's requests wait for a slot.
+    pub(crate) fn queue(&self, caller: &KeyIdentity) -> QueuePolicy {
+        self.tenant(&caller.tenant).map(|tenant| tenant.queue(&caller.key)).unwrap_or_default()
     }
 
     pub(crate) fn knows_residency(&self, residency: &Residency) -> bool {

@@ -13,6 +13,7 @@ use gw_types::{
 };
 
 use crate::{
+    aside::Aside,
     embedding::Embedding,
     flight::Flight,
     judging::WouldBe,
@@ -192,19 +193,14 @@ impl AskedEmbedder {
             RouteEmbedder::Deployment(name) => name,
         };
         let policy = Arc::clone(&flight.policy);
-        let target = policy.targets().iter().position(|target| target.deployment.name == *name);
+        let Some(target) = policy.place_of(name) else { return Self::Nobody };
         let record = flight.record();
         let identity = KeyIdentity { tenant: record.tenant.clone(), key: record.key.clone() };
-        target.map_or(Self::Nobody, |target| {
-            Self::Deployment(Box::new(Embedding {
-                identity,
-                policy,
-                route: place.index,
-                target,
-                residency: request.context.residency.clone(),
-                classification: class,
-            }))
-        })
+        Self::Deployment(Box::new(Embedding {
+            call: Aside { identity, policy, route: place.index, target, purpose: "embedding" },
+            residency: request.context.residency.clone(),
+            classification: class,
+        }))
     }
 
     /// Whether a vector costs neither money nor another machine's time.
