@@ -1,4 +1,4 @@
-//! The exact token bucket: GCRA in token space, with a counter of minted tokens.
+//! The exact token bucket: GCRA in token space, in whole tokens and parts of one.
 
 #[cfg(test)]
 mod tests;
@@ -50,13 +50,14 @@ pub enum Denied {
 
 /// A token bucket that never drifts.
 ///
-/// With `p` tokens every `q` nanoseconds since the epoch `t0`, `M(t) = floor((t - t0) * p / q)` tokens are minted by
-/// `t`. The bucket keeps one position `C`; `M(t) + capacity - max(C, M(t))` tokens are available, so it cannot overfill,
-/// and reading it any number of times in between changes nothing. A position above `M(t) + capacity` is debt: takes
-/// wait until it is repaid. Granted, less given back, in any interval `[s, t]` is at most `capacity + M(t) - M(s)`.
+/// At `p` tokens every `q` nanoseconds each nanosecond mints `p` parts, and `q` parts are a token. The bucket keeps how
+/// many tokens are used and not yet minted again, and the parts of the next one: no rounding is ever lost, it cannot
+/// overfill, and reading it any number of times in between changes nothing. More used than the capacity is debt: takes
+/// wait until it is repaid. With `M(t) = floor((t - t0) * p / q)` tokens minted since the bucket was made, what is
+/// granted, less what is given back, in any interval `[s, t]` is at most `capacity + M(t) - M(s)`.
 ///
-/// An instant before the last one seen counts as that one. Every operation is O(1); products are 128 bits wide.
-/// Source: GCRA (ITU-T I.371) in the minted-counter form.
+/// An instant before the last one seen counts as that one. Every operation is O(1), in 64 bits unless more than 2^64
+/// parts are minted between two of them. Source: GCRA (ITU-T I.371).
 ///
 /// ```
 /// use std::num::NonZeroU64;
@@ -76,22 +77,22 @@ pub enum Denied {
 pub struct Bucket {
     rate: Rate,
     capacity: NonZeroU64,
-    /// `t0`: when nothing was minted.
-    epoch: MonoTime,
     /// The latest instant that any operation named.
     seen: MonoTime,
-    /// `C`, counted from the epoch. Wider than the 64 bits that suffice for sane rates, so that none can wrap it.
-    position: u128,
+    /// Tokens taken and not minted again by then: 0 in a full bucket, above the capacity in debt.
+    used: u64,
+    /// Parts of the next token that were minted by then, fewer than the rate's period.
+    parts: u64,
 }
 
-/// Where a bucket's position will stand if a take goes through.
+/// How many tokens will be in use if a take goes through.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Next(u128);
+pub(crate) struct Next(u64);
 
 impl Bucket {
     /// Returns a full bucket.
     pub const fn new(rate: Rate, capacity: NonZeroU64, now: MonoTime) -> Self {
-        Self { rate, capacity, epoch: now, seen: now, position: 0 }
+        Self { rate, capacity, seen: now, used: 0, parts: 0 }
     }
 
     /// Takes `n` tokens, or none.
@@ -103,15 +104,14 @@ impl Bucket {
     }
 
     /// Returns `n` tokens that were taken and not used; what does not fit is lost.
-    pub fn give_back(&mut self, n: u64) {
-        self.position = self.position.saturating_sub(u128::from(n));
+    pub const fn give_back(&mut self, n: u64) {
+        self.used = self.used.saturating_sub(n);
     }
 
-    /// Takes `n` tokens that were used already, into debt if need be.
+    /// Takes `n` tokens that were used already, into debt if need be: of 2^64 - 1 tokens at most.
     pub fn debit(&mut self, n: u64, now: MonoTime) {
-        // From the floor, not from a position that the refill has passed: else a full bucket would swallow the debit.
-        let floor = self.minted(now);
-        self.position = self.position.max(floor).saturating_add(u128::from(n));
+        self.advance(now);
+        self.used = self.used.saturating_add(n);
     }
 
     /// Returns the most that the bucket holds, in tokens.
@@ -121,68 +121,86 @@ impl Bucket {
 
     /// Changes rate and capacity; the tokens in the bucket, or the debt, stay, as far as they fit.
     ///
-    /// A real change begins a new epoch, which loses the fraction of a token that was being minted. Naming the rate
-    /// and capacity that hold already changes nothing.
+    /// A real change loses the fraction of a token that was being minted. Naming the rate and capacity that hold already
+    /// changes nothing.
     pub fn set_rate(&mut self, rate: Rate, capacity: NonZeroU64, now: MonoTime) {
         if rate == self.rate && capacity == self.capacity {
             return;
         }
-        let floor = self.minted(now);
-        let used = self.position.saturating_sub(floor);
-        // available = old capacity - used; the new position is new capacity - available, at least 0.
-        let raised = used.saturating_add(u128::from(capacity.get()));
-        let position = raised.saturating_sub(u128::from(self.capacity.get()));
-        *self = Self { rate, capacity, epoch: self.seen, seen: self.seen, position };
+        self.advance(now);
+        // available = old capacity - used; afterwards used = new capacity - available, at least 0.
+        let raised = u128::from(self.used) + u128::from(capacity.get());
+        let used = raised.saturating_sub(u128::from(self.capacity.get()));
+        let used = u64::try_from(used).unwrap_or(u64::MAX);
+        *self = Self { rate, capacity, seen: self.seen, used, parts: 0 };
     }
 
     /// Returns limit, remaining tokens and the time until the bucket is full.
     pub fn snapshot(&mut self, now: MonoTime) -> BucketSnapshot {
-        let used = self.position.saturating_sub(self.minted(now));
+        self.advance(now);
         let limit = self.capacity.get();
-        let remaining = u64::try_from(used).map_or(0, |used| limit.saturating_sub(used));
-        let full_at = if used == 0 { now } else { self.minted_at(self.position) };
-        BucketSnapshot { limit, remaining, reset_after: full_at.saturating_since(now) }
+        let full_at = if self.used == 0 { now } else { self.minted_at(u128::from(self.used)) };
+        BucketSnapshot {
+            limit,
+            remaining: limit.saturating_sub(self.used),
+            reset_after: full_at.saturating_since(now),
+        }
     }
 
-    /// Returns where the position will stand after a take of `n`, and changes nothing but the latest instant seen.
+    /// Returns how many tokens a take of `n` leaves in use, and changes nothing but the latest instant seen.
     pub(crate) fn check(&mut self, n: u64, now: MonoTime) -> Result<Next, Denied> {
-        let (floor, capacity) = (self.minted(now), u128::from(self.capacity.get()));
-        if u128::from(n) > capacity {
+        self.advance(now);
+        let capacity = self.capacity.get();
+        if n > capacity {
             return Err(Denied::NeverPossible);
         }
-        let next = self.position.max(floor).saturating_add(u128::from(n));
-        if next > floor + capacity {
-            return Err(Denied::NotUntil(self.minted_at(next - capacity)));
+        match self.used.checked_add(n).filter(|next| *next <= capacity) {
+            Some(next) => Ok(Next(next)),
+            None => Err(Denied::NotUntil(self.minted_at(self.missing(n)))),
         }
-        Ok(Next(next))
     }
 
     /// Returns the first instant at which `n` tokens, taken one after the other, have come; at least `now`.
     pub(crate) fn all_by(&mut self, n: u64, now: MonoTime) -> MonoTime {
-        let floor = self.minted(now);
-        let next = self.position.max(floor).saturating_add(u128::from(n));
-        self.minted_at(next.saturating_sub(u128::from(self.capacity.get()))).max(self.seen)
+        self.advance(now);
+        self.minted_at(self.missing(n))
     }
 
     /// Carries out a take that was checked under the same lock.
-    pub(crate) fn consume(&mut self, next: Next) {
-        self.position = next.0;
+    pub(crate) const fn consume(&mut self, next: Next) {
+        self.used = next.0;
     }
 
-    /// `M(max(now, seen))`.
-    fn minted(&mut self, now: MonoTime) -> u128 {
+    /// How many tokens must still be minted before `n` can be taken.
+    fn missing(&self, n: u64) -> u128 {
+        (u128::from(self.used) + u128::from(n)).saturating_sub(u128::from(self.capacity.get()))
+    }
+
+    /// Mints what came since the latest instant seen.
+    fn advance(&mut self, now: MonoTime) {
+        let (elapsed, period) = (now.nanos().saturating_sub(self.seen.nanos()), self.rate.period_ns.get());
         self.seen = self.seen.max(now);
-        let elapsed = u128::from(self.seen.nanos() - self.epoch.nanos());
-        // Both factors are below 2^64, so the product, and one capacity on top of it, fit.
-        elapsed * u128::from(self.rate.tokens.get()) / u128::from(self.rate.period_ns.get())
+        let narrow =
+            elapsed.checked_mul(self.rate.tokens.get()).and_then(|parts| parts.checked_add(self.parts));
+        let minted = if let Some(parts) = narrow {
+            self.parts = parts % period;
+            parts / period
+        } else {
+            // Both factors are below 2^64, so the product, and less than one period on top of it, fit.
+            let parts = u128::from(elapsed) * u128::from(self.rate.tokens.get()) + u128::from(self.parts);
+            let period = u128::from(period);
+            self.parts = u64::try_from(parts % period).unwrap_or_default();
+            u64::try_from(parts / period).unwrap_or(u64::MAX)
+        };
+        self.used = self.used.saturating_sub(minted);
     }
 
-    /// The first instant by which `count` tokens are minted; the last instant there is if they never are.
+    /// The first instant by which `count` more tokens are minted; the last instant there is if they never are.
     fn minted_at(&self, count: u128) -> MonoTime {
-        let elapsed = count
+        let parts = count
             .checked_mul(u128::from(self.rate.period_ns.get()))
-            .map_or(u128::MAX, |product| product.div_ceil(u128::from(self.rate.tokens.get())));
-        let elapsed = u64::try_from(elapsed).unwrap_or(u64::MAX);
-        MonoTime::from_nanos(self.epoch.nanos().saturating_add(elapsed))
+            .map_or(u128::MAX, |parts| parts.saturating_sub(u128::from(self.parts)));
+        let wait = u64::try_from(parts.div_ceil(u128::from(self.rate.tokens.get()))).unwrap_or(u64::MAX);
+        MonoTime::from_nanos(self.seen.nanos().saturating_add(wait))
     }
 }

@@ -6,7 +6,7 @@ use gw_types::MonoTime;
 
 use super::{Bucket, Denied, Rate};
 
-/// Ticks one nanosecond at a time and mints a token whenever `q` parts are together: no division, no epoch.
+/// Ticks one nanosecond at a time and mints a token whenever `q` parts are together: no division.
 #[derive(Clone, Debug)]
 struct TickModel {
     p: u64,
