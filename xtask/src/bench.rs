@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: the hop benchmark, or the load on the limits, against the release build of `gw`.
+//! `cargo xtask bench`: the hop, a batch, the load on the limits, or failures, against the release build of `gw`.
 
 use std::path::Path;
 
 use crate::{Failure, host};
 
+/// What picks the batch.
+const BATCH: &str = "--batch";
 /// What picks the load on the limits.
 const LIMITS: &str = "--limits";
 /// What picks the figures of failures.
@@ -13,6 +15,7 @@ const FAULTS: &str = "--faults";
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     let (bench, arguments) = match arguments {
         [FAULTS] => return host::run(&mut faults(root)),
+        [BATCH, rest @ ..] => ("batch", rest),
         [LIMITS, rest @ ..] => ("limits", rest),
         all => ("hop", all),
     };

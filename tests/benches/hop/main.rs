@@ -16,6 +16,7 @@ mod load;
 mod process;
 mod report;
 mod targets;
+#[path = "../shared/upstream.rs"]
 mod upstream;
 
 use std::{env, time::Duration};
@@ -39,7 +40,7 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["role-upstream"] => runtime.block_on(upstream::serve()),
+        ["role-upstream"] => runtime.block_on(upstream::serve(Duration::ZERO)),
         ["role-bare", upstream] => runtime.block_on(bare::serve(upstream)),
         options => runtime.block_on(measure(&plan(options))),
     }

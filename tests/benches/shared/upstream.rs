@@ -1,9 +1,16 @@
-//! An OpenAI-compatible server that answers at once: what the hop itself costs is not hidden behind a model.
+//! An OpenAI-compatible server that answers at once, or after a stated time: what gw costs is not hidden behind a model.
 //!
 //! Answers end with `length`, so that a cache is looked into for every request and keeps nothing: what is measured is
 //! the look-up, and memory is what the hop needs.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{
+    fmt::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -16,13 +23,33 @@ const CHUNKS: usize = 64;
 struct Answers {
     plain: Vec<u8>,
     chunks: Vec<Vec<u8>>,
+    /// How long an answer is held back.
+    delay: Duration,
+    held: Held,
+}
+
+/// How long answers were held back in truth: a timer ticks in milliseconds, and a busy machine is late.
+#[derive(Default)]
+struct Held {
+    micros: AtomicU64,
+    answers: AtomicU64,
+}
+
+impl Held {
+    /// Returns the mean since the last time in microseconds, as an answer to `GET`.
+    fn report(&self) -> Vec<u8> {
+        let (micros, answers) =
+            (self.micros.swap(0, Ordering::Relaxed), self.answers.swap(0, Ordering::Relaxed));
+        let mean = (micros / answers.max(1)).to_string();
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{mean}", mean.len()).into_bytes()
+    }
 }
 
 /// Listens on a free port, prints it, and serves until the process is killed.
-pub(crate) async fn serve() {
+pub(crate) async fn serve(delay: Duration) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap());
-    let answers = Arc::new(Answers { plain: plain(), chunks: chunks() });
+    let answers = Arc::new(Answers { plain: plain(), chunks: chunks(), delay, held: Held::default() });
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
@@ -34,8 +61,20 @@ async fn connection(mut stream: TcpStream, answers: Arc<Answers>) {
     let mut buffer = Vec::with_capacity(8_192);
     loop {
         let Some(length) = request(&mut stream, &mut buffer).await else { return };
+        if buffer.starts_with(b"GET ") {
+            buffer.drain(..length);
+            drop(stream.write_all(&answers.held.report()).await);
+            continue;
+        }
         let streamed = buffer[..length].windows(13).any(|bytes| bytes == b"\"stream\":true");
         buffer.drain(..length);
+        if !answers.delay.is_zero() {
+            let began = Instant::now();
+            tokio::time::sleep(answers.delay).await;
+            let micros = u64::try_from(began.elapsed().as_micros()).unwrap();
+            answers.held.micros.fetch_add(micros, Ordering::Relaxed);
+            answers.held.answers.fetch_add(1, Ordering::Relaxed);
+        }
         let sent = if streamed {
             send_stream(&mut stream, &answers.chunks).await
         } else {
