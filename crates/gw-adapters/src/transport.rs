@@ -4,8 +4,12 @@
 //! connecting, writing the request, waiting for the response head, waiting between two pieces of the body.
 //!
 //! Nothing here follows a redirect and nothing repeats a call that the provider may have seen. One thing is done
-//! again: a request handed to a kept connection that turned out closed before a byte was written goes to another
-//! connection. No provider has seen it, so to the pipeline, which owns all retries, it is still the first call.
+//! again: a request handed to a kept connection that turned out closed before a byte was written, or whose provider says
+//! that it was not processed, goes to another connection. To the pipeline, which owns all retries, it is still the first
+//! call.
+//!
+//! A peer may vanish without a word. Then every connection kept from before is dead, and each would cost a call its whole
+//! time; so a call that hears nothing on a kept connection takes those with it that have been idle for as long.
 
 mod body;
 mod dial;
@@ -15,6 +19,7 @@ mod h2;
 mod io;
 mod outgoing;
 mod pool;
+mod silence;
 mod sweep;
 mod timer;
 mod tls;
@@ -34,6 +39,7 @@ use self::{
     fault::SendFault,
     outgoing::{Outgoing, Taken as TakenMark},
     pool::{Pool, PoolParts, Slot, Taken},
+    silence::Listening,
 };
 use crate::{InvalidProvider, TransportConfig};
 
@@ -175,14 +181,18 @@ impl Upstream {
         match self.pool.connection().await? {
             Taken::Own(mut connection) => {
                 let request = call.request(&call.target.http1, Outgoing::new(call.body.clone()));
+                let listening = Listening::on_own(&self.pool, connection.idle_since);
                 let sent = connection.send(request, self.write_timeout, self.head_timeout).await;
+                listening.end(sent.as_ref().err());
                 let reused = connection.idle_since.is_some();
                 finish(sent, reused, slot, |body, slot| UpstreamBody::own(body, connection, slot, read_idle))
             }
             Taken::Shared(place) => {
                 let mark = Arc::new(TakenMark::default());
                 let request = call.request(&call.target.http2, Outgoing::watched(call.body.clone(), &mark));
+                let listening = Listening::on_shared(place.connection());
                 let sent = place.send(request, &mark, self.write_timeout, self.head_timeout).await;
+                listening.end(sent.as_ref().err());
                 let reused = !place.is_first;
                 finish(sent, reused, slot, |body, slot| UpstreamBody::shared(body, place, slot, read_idle))
             }
@@ -234,7 +244,7 @@ fn finish(
             Ok(ControlFlow::Break(UpstreamResponse { status: head.status, headers: head.headers, body }))
         }
         // A new connection that is closed at once says something about the provider; a kept one does not.
-        Err(SendFault::NotSent) if reused => Ok(ControlFlow::Continue(slot)),
+        Err(fault) if reused && fault.is_of_the_connection() => Ok(ControlFlow::Continue(slot)),
         Err(fault) => Err(fault.into_error()),
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`FakeProvider`] is a server on a real socket that speaks OpenAI chat and plays a [`FaultScript`]: every byte,
 //! pause, reset and half-closed socket stands in the script. [`ScriptAdapter`] is the same idea without a socket, in
-//! virtual time. A [`Recording`] is what a provider once answered, to be answered again. The `sample_` functions build
-//! filled values of the vocabulary.
+//! virtual time. A [`FaultProxy`] stands between and does to connections what networks do. A [`Recording`] is what a
+//! provider once answered, to be answered again. The `sample_` functions build filled values of the vocabulary.
 //!
 //! `gw demo` and `gw smoke` use the provider too, so it answers bad input and never panics.
 //!
@@ -21,6 +21,7 @@
 mod adapter;
 mod postgres;
 mod provider;
+mod proxy;
 mod recording;
 mod redis;
 mod request;
@@ -31,6 +32,7 @@ pub use self::{
     adapter::{AdapterCall, AdapterStep, CallEnd, ScriptAdapter, TimedItem},
     postgres::{HeldSession, PostgresServer},
     provider::{CallOutcome, FakeProvider, SeenCall},
+    proxy::{FaultProxy, Link, ProxySnapshot},
     recording::Recording,
     redis::RedisServer,
     request::{RequestBuilder, sample_request},

@@ -163,7 +163,7 @@ pub(crate) const TABLE: &[Row] = &[
         names: &["gw-errors", "gw-types", "gw-dialects"],
         outside: &[
             "arc-swap", "async-trait", "aws-credential-types", "aws-sigv4", "base64", "blake2", "bytes",
-            "foldhash", "futures-core", "futures-util", "http", "http-body", "http-body-util", "httpdate",
+            "foldhash", "futures-core", "futures-util", "h2", "http", "http-body", "http-body-util", "httpdate",
             "hyper-rustls", "jiff", "jsonwebtoken", "memchr", "parking_lot", "percent-encoding", "rustls",
             "rustls-native-certs", "serde", "serde_json", "smallvec", "thiserror", "tokio-rustls", "tower-service",
             "tracing", "webpki-roots",
@@ -179,7 +179,8 @@ pub(crate) const TABLE: &[Row] = &[
             ),
             ("tokio", &["rt", "net", "sync", "time", "io-util", "macros"]),
         ],
-        why: "the only room with connections to providers and their credentials",
+        why: "the only room with connections to providers and their credentials; `h2` says which calls a closing connection \
+              has not processed",
         ..NOTHING
     },
     Row {
@@ -291,7 +292,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room {
         what: "HTTP client or TLS",
         crates: &[
-            "curl", "hyper-rustls", "hyper-tls", "isahc", "native-tls", "openssl", "reqwest", "rustls",
+            "curl", "h2", "hyper-rustls", "hyper-tls", "isahc", "native-tls", "openssl", "reqwest", "rustls",
             "rustls-native-certs", "rustls-platform-verifier", "tokio-native-tls", "tokio-postgres-rustls",
             "tokio-rustls", "ureq", "webpki-roots",
         ],

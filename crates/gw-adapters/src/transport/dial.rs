@@ -131,14 +131,26 @@ fn fault(error: &(dyn std::error::Error + 'static)) -> DialFault {
     DialFault::Failed
 }
 
-/// Between two TCP keep-alive probes; finds dead peers under quiet streams and idle connections.
+/// After so long without a byte TCP probes whether the peer is still there, under quiet streams and idle connections.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
+
+/// Between two probes that nobody answers, and how many: then the peer is gone.
+const TCP_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+const TCP_PROBES_MAX: u32 = 3;
+
+/// How long what was sent may stay unacknowledged before the peer is gone. The system's own limit is some 15 minutes.
+#[cfg(target_os = "linux")]
+const TCP_UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 
 fn tcp() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
     connector.set_keepalive(Some(TCP_KEEPALIVE));
+    connector.set_keepalive_interval(Some(TCP_PROBE_INTERVAL));
+    connector.set_keepalive_retries(Some(TCP_PROBES_MAX));
+    #[cfg(target_os = "linux")]
+    connector.set_tcp_user_timeout(Some(TCP_UNACKNOWLEDGED_MAX));
     connector
 }
 

@@ -7,6 +7,10 @@ use gw_types::{ErrorKind, GatewayError};
 pub(super) enum SendFault {
     /// The connection was closed before it took the request.
     NotSent,
+    /// The provider closes a connection that carries many calls, and has said that this one was not processed.
+    LeftBehind,
+    /// The provider has refused the call before processing it.
+    Declined,
     /// The connection broke; `began` says whether any byte of the request had been written.
     Broken { began: bool },
     /// The response head is no HTTP.
@@ -18,12 +22,37 @@ pub(super) enum SendFault {
 }
 
 impl SendFault {
+    /// Returns whether another connection may take the call, where this one was kept from earlier calls: nothing was
+    /// sent, or nothing was processed.
+    pub(super) fn is_of_the_connection(self) -> bool {
+        match self {
+            Self::NotSent | Self::LeftBehind | Self::Broken { began: false } => true,
+            // Somebody was there and did not want it: when it is asked again is the pipeline's to say.
+            Self::Declined => false,
+            Self::Broken { began: true } | Self::Unreadable | Self::WriteTimeout | Self::HeadTimeout => false,
+        }
+    }
+
+    /// Returns whether the other side may no longer be there: nothing was heard of it in the time allowed.
+    pub(super) fn is_silence(self) -> bool {
+        match self {
+            Self::WriteTimeout | Self::HeadTimeout => true,
+            Self::NotSent | Self::LeftBehind | Self::Declined | Self::Broken { .. } | Self::Unreadable => {
+                false
+            }
+        }
+    }
+
     pub(super) fn into_error(self) -> GatewayError {
         let transport = |message| GatewayError::new(ErrorKind::Transport, message);
         match self {
             Self::NotSent | Self::Broken { began: false } => {
                 transport("the provider closed the connection before the request was sent")
             }
+            Self::LeftBehind => {
+                transport("the provider closed the connection without processing the request")
+            }
+            Self::Declined => transport("the provider refused the request before processing it"),
             Self::Broken { began: true } => {
                 transport("the connection to the provider broke before it answered").ambiguous()
             }
@@ -97,9 +126,20 @@ mod tests {
     }
 
     #[test]
+    fn only_what_nobody_has_processed_goes_to_another_connection() {
+        let goes = |fault: SendFault| fault.is_of_the_connection();
+        assert!(goes(SendFault::NotSent) && goes(SendFault::LeftBehind));
+        assert!(goes(SendFault::Broken { began: false }) && !goes(SendFault::Broken { began: true }));
+        assert!(!goes(SendFault::Declined) && !goes(SendFault::Unreadable));
+        assert!(!goes(SendFault::WriteTimeout) && !goes(SendFault::HeadTimeout));
+    }
+
+    #[test]
     fn what_may_have_taken_effect_is_ambiguous() {
         check(&SendFault::NotSent.into_error(), Transport, false);
         check(&SendFault::Broken { began: false }.into_error(), Transport, false);
+        check(&SendFault::LeftBehind.into_error(), Transport, false);
+        check(&SendFault::Declined.into_error(), Transport, false);
         check(&SendFault::Broken { began: true }.into_error(), Transport, true);
         check(&SendFault::Unreadable.into_error(), Transport, true);
         check(&SendFault::WriteTimeout.into_error(), Transport, true);

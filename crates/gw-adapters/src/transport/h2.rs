@@ -1,11 +1,12 @@
 //! One HTTP/2 connection, shared by many calls. Here hyper's connection needs a task of its own.
 
 use std::{
+    error::Error,
     future::Future,
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -41,6 +42,10 @@ const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 pub(super) struct H2 {
     sender: http2::SendRequest<Outgoing>,
     streams: AtomicUsize,
+    /// Heads of answers that have come.
+    answers: AtomicU64,
+    /// Whether nothing was heard of the other side for too long: it takes no more calls, and ends with those it has.
+    is_silent: AtomicBool,
 }
 
 /// A place on a shared connection, given back on drop.
@@ -68,12 +73,30 @@ impl H2 {
                 tracing::debug!("an HTTP/2 connection to a provider ended with an error");
             }
         });
-        let connection = Arc::new(Self { sender, streams: AtomicUsize::new(1) });
+        let connection = Arc::new(Self {
+            sender,
+            streams: AtomicUsize::new(1),
+            answers: AtomicU64::new(0),
+            is_silent: AtomicBool::new(false),
+        });
         Ok(H2Place { connection, is_first: true })
     }
 
+    /// Returns whether it takes no more calls.
     pub(super) fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.is_closed() || self.is_silent.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many answers have begun.
+    pub(super) fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
+    }
+
+    /// Gives the connection up for new calls, unless an answer has come since there were so many.
+    pub(super) fn suspect(&self, answers: u64) {
+        if self.answers() == answers {
+            self.is_silent.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn is_unused(&self) -> bool {
@@ -108,9 +131,10 @@ impl H2Place {
         let mut answer = pin!(self.connection.sender.clone().try_send_request(request));
         std::future::poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                self.connection.answers.fetch_add(u64::from(answer.is_ok()), Ordering::Relaxed);
                 return Poll::Ready(answer.map_err(|mut error| match error.take_message() {
                     Some(_) => SendFault::NotSent,
-                    None => SendFault::Broken { began: true },
+                    None => fault(error.error()),
                 }));
             }
             if !written && taken.poll(cx) {
@@ -124,6 +148,21 @@ impl H2Place {
             }
         })
         .await
+    }
+}
+
+/// Says what a failed call tells of its fate. A connection that is closed in order names the last call that was processed
+/// (RFC 9113, 6.8), and a refused stream was not processed (8.7); after everything else the provider may have acted.
+fn fault(error: &hyper::Error) -> SendFault {
+    let Some(cause) = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>()) else {
+        return SendFault::Broken { began: true };
+    };
+    if cause.is_remote() && cause.is_go_away() {
+        SendFault::LeftBehind
+    } else if cause.is_remote() && cause.is_reset() && cause.reason() == Some(h2::Reason::REFUSED_STREAM) {
+        SendFault::Declined
+    } else {
+        SendFault::Broken { began: true }
     }
 }
 

@@ -232,6 +232,18 @@ impl Pool {
         }
     }
 
+    /// Closes the connections that have lain idle since `since` or longer: one of their age was silent.
+    pub(super) fn close_idle_since(&self, since: Instant) {
+        let mut state = self.state.lock();
+        let (old, young) = std::mem::take(&mut state.idle)
+            .into_iter()
+            .partition::<Vec<_>, _>(|connection| connection.idle_since.is_none_or(|idle| idle <= since));
+        state.idle = young;
+        drop(state);
+        // Sockets are closed without the lock.
+        drop(old);
+    }
+
     /// Reads the rest of a body in the background, for a short time, so that the connection can be kept.
     pub(super) fn drain(&self, connection: Box<H1>, body: Incoming, slot: Slot) {
         let until = Instant::now() + DRAIN_MAX;

@@ -94,6 +94,8 @@ async fn limits_hold_and_places_come_back() {
         let error = answer.unwrap_err();
         assert_eq!((error.kind(), error.is_ambiguous()), (ErrorKind::ProviderTimeout, true));
     }
-    assert_eq!((setup.in_use(), seen.lock().connections), (0, 1));
+    assert_eq!(setup.in_use(), 0);
+    // A connection over which nothing was heard takes no further calls.
+    assert!((2..=8).contains(&seen.lock().connections), "{}", seen.lock().connections);
     assert!(tokio::time::timeout(PATIENCE, setup.plain()).await.unwrap().is_err());
 }
