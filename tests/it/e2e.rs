@@ -29,6 +29,7 @@ mod shared;
 mod smoke;
 mod soak;
 mod store;
+mod telemetry;
 mod tenants;
 mod tls;
 mod translated;

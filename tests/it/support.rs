@@ -2,6 +2,7 @@
 
 mod asking;
 mod client;
+mod collector;
 mod gateway;
 mod house;
 mod process;
@@ -12,6 +13,7 @@ mod toml;
 pub(crate) use self::{
     asking::{Ask, chat, key_of},
     client::{Answer, Call},
+    collector::Collector,
     gateway::{Gw, metric, series},
     house::{House, cost_by},
     process::{Program, run_gw},

@@ -35,6 +35,15 @@ impl FetchClient {
         Ok(Self { name, config, origins: Mutex::new(BTreeMap::new()) })
     }
 
+    /// Checks a URL that something will be fetched from.
+    ///
+    /// # Errors
+    /// What is wrong with it, as the rest of a sentence that begins with its name.
+    pub fn check_url(url: &str) -> Result<(), &'static str> {
+        Location::parse(url)?;
+        Ok(())
+    }
+
     fn upstream(&self, location: &Location) -> Result<Arc<Upstream>, GatewayError> {
         let key = location.origin.to_string();
         if let Some(upstream) = self.origins.lock().get(&key) {

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use gw_config::{Composition, Config, Seams, ServerSettings, SystemEnvironment};
-use gw_server::{Listeners, Metrics, MetricsLedger, Reloads, Server, ServerParts};
+use gw_server::{Listeners, Metrics, MetricsLedger, Reloads, Server, ServerParts, Telemetry};
+use gw_types::Ledger;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -49,10 +50,13 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
     let seams = Seams::system().map_err(|error| format!("error: {error}"))?;
     let metrics = Arc::new(Metrics::default());
     let observed = Arc::clone(&metrics);
+    let telemetry = start.config.telemetry().map(|told| Telemetry::new(told, Arc::clone(&metrics)));
+    let told = telemetry.clone();
+    let observe =
+        |ledger| Arc::new(MetricsLedger::new(ledger, observed).with_telemetry(told)) as Arc<dyn Ledger>;
+    let (clock, instance) = (Arc::clone(&seams.clock), seams.ids.next_id());
     let composition =
-        Composition::build(&start.config, seams, |ledger| Arc::new(MetricsLedger::new(ledger, observed)))
-            .await
-            .map_err(|faults| rendered(&faults))?;
+        Composition::build(&start.config, seams, observe).await.map_err(|faults| rendered(&faults))?;
     for warning in composition.warnings.iter() {
         tracing::warn!("{warning}");
     }
@@ -64,11 +68,13 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
     let stopped = stopped()?;
     announce(&start, &listeners)?;
     let reloader = composition.reloader(Arc::new(SystemEnvironment));
-    let Composition { gateway, key_store: keys, ledger, .. } = composition;
+    let Composition { gateway, key_store: keys, ledger, fetch, .. } = composition;
+    let told = telemetry.clone();
+    let telling = telemetry.map(|telemetry| telemetry.start(fetch, clock, instance));
     let server = Server::new(ServerParts { gateway, keys, ledger, metrics: Arc::clone(&metrics), settings });
     match reloader {
         Some(reloader) => {
-            let reloads = Arc::new(Reloads::new(reloader, metrics));
+            let reloads = Arc::new(Reloads::new(reloader, metrics).with_telemetry(told));
             let server = server.with_reloads(Arc::clone(&reloads));
             let reloading = reloading(&reloads)?;
             tokio::select! {
@@ -77,6 +83,10 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
             }
         }
         None => server.run(listeners, stopped).await,
+    }
+    if let Some(telling) = telling {
+        // After the server, so that it can tell of the last requests too.
+        telling.finish().await;
     }
     tracing::info!("drained and closed");
     Ok(())

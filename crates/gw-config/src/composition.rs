@@ -161,6 +161,7 @@ impl Composition {
             codecs,
             judge: Some(Arc::new(Judge)),
             embedding: Some(Arc::new(Vectors)),
+            spans: config.file.telemetry.as_ref().is_some_and(|telemetry| telemetry.traces),
         };
         let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
         let live = Arc::new(Live { keys: LiveKeys::new(parts.keys), in_force });

@@ -16,6 +16,7 @@ mod scopes;
 mod semantic;
 mod server;
 mod server_tls;
+mod telemetry;
 mod tenant;
 mod written;
 
@@ -43,6 +44,7 @@ pub(crate) use self::{
     scopes::{OrganisationEntry, WholeEntry},
     semantic::{DecisionEntry, EmbedderEntry, SemanticEntry},
     server::ServerEntry,
+    telemetry::TelemetryEntry,
     tenant::{QueueEntry, TenantEntry},
 };
 use crate::{
@@ -80,6 +82,8 @@ pub(crate) struct File {
     pub(crate) cache: CachingEntry,
     /// Absent: the process is alone.
     pub(crate) cluster: Option<ClusterEntry>,
+    /// Absent: nobody is told of requests.
+    pub(crate) telemetry: Option<TelemetryEntry>,
 }
 
 /// Says who may call without a key.
@@ -175,6 +179,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let ledger = ledger::read(section.optional("ledger"), outside);
     let cache = caching::read(section.optional("cache"));
     let cluster = cluster::read(section.optional("cluster"), outside);
+    let telemetry = telemetry::read(section.optional("telemetry"), outside);
     section.finish();
     if callers == Callers::WithKey && !ledger.keys {
         any_key(&tenants, faults);
@@ -194,6 +199,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
         ledger,
         cache,
         cluster,
+        telemetry,
     }
 }
 

@@ -66,6 +66,7 @@ mod secret;
 mod server_settings;
 mod source;
 mod stored_keys;
+mod telemetry_settings;
 /// Every environment variable that gw reads by itself.
 pub mod variables;
 mod vectors;
@@ -97,4 +98,5 @@ pub use self::{
     },
     server_settings::{AdminKeys, AdminRole, ServerSettings, TlsInForce},
     stored_keys::{KeyDraft, ListedKey, StoredKeys},
+    telemetry_settings::{ProvidersByConvention, TelemetrySettings},
 };

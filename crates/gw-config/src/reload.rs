@@ -78,6 +78,10 @@ impl Reloader {
         PathBuf::from(self.live.in_force.load().config.source.name())
     }
 
+    pub(crate) fn in_force(&self) -> Arc<InForce> {
+        self.live.in_force.load_full()
+    }
+
     /// Returns the gateway that is changed.
     pub fn gateway(&self) -> &Arc<Gateway> {
         &self.gateway

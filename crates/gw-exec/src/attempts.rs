@@ -256,9 +256,10 @@ impl Attempts<'_> {
         let plan = self.plan(output_bound, timeout);
         let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
         let adapter = target.adapter_of(credential);
-        let prepared = adapter.prepare(self.request, &target.deployment, &plan)?;
+        let mut prepared = adapter.prepare(self.request, &target.deployment, &plan)?;
         note_loss(flight, &prepared);
         let record = attempt_record(target, credential, flight.since_arrival_us(began));
+        flight.tell_place(&record, &mut prepared);
         flight.record().attempts.push(record);
         let stream = prepared.stream;
         flight.dispatch(self.chain[position], stream, began);

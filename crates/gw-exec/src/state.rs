@@ -46,6 +46,9 @@ pub struct StateConfig {
     pub judge: Option<Arc<dyn JudgeCodec>>,
     /// Who writes and reads the questions to a deployment that embeds; `None`: none is asked.
     pub embedding: Option<Arc<dyn EmbeddingCodec>>,
+    /// Whether providers are told gw's own place in the caller's trace, or in one of its own: for gateways whose spans
+    /// are told of. Otherwise the caller's place is passed on as it is.
+    pub spans: bool,
 }
 
 /// What outlives a reload; keyed by tenant, key or deployment name.
@@ -70,6 +73,8 @@ pub(crate) struct State {
     pub(crate) shared: SharedCalls,
     pub(crate) tasks: Tasks,
     pub(crate) keys: KeyTable,
+    /// Whether spans of requests are told of, so that providers are told gw's own place in a trace.
+    pub(crate) spans: bool,
     /// Set when the gateway ends what is still in flight.
     pub(crate) ends: AtomicBool,
     /// What was decided about similar requests.
@@ -104,6 +109,7 @@ impl State {
             shared: SharedCalls::new(FlightConfig::default()),
             tasks: Tasks::default(),
             keys: KeyTable::default(),
+            spans: config.spans,
             ends: AtomicBool::new(false),
             decisions: Decisions::new(SemanticConfig::default().partitions_max),
             judge: config.judge,

@@ -46,6 +46,7 @@ mod service;
 mod socket;
 mod stamp;
 mod stream_task;
+mod telemetry;
 mod timer;
 mod wire;
 
@@ -53,4 +54,5 @@ pub use self::{
     metrics::{Metrics, MetricsLedger},
     reloads::Reloads,
     server::{Listeners, Server, ServerParts},
+    telemetry::{Telemetry, Telling},
 };

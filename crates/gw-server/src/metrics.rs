@@ -44,6 +44,8 @@ pub struct Metrics {
     overrun: Counter,
     connections: Gauge,
     reloads: Family<ResultLabels, Counter>,
+    untold: Counter,
+    messages_lost: Counter,
     gauges: Gauges,
 }
 
@@ -133,6 +135,8 @@ impl Metrics {
             overrun: Counter::default(),
             connections: Gauge::default(),
             reloads: Family::default(),
+            untold: Counter::default(),
+            messages_lost: Counter::default(),
             gauges: Gauges::default(),
         };
         metrics.register(cache);
@@ -173,6 +177,12 @@ impl Metrics {
             "Times that the configuration was read again, by what became of it",
             self.reloads.clone(),
         );
+        for (name, help, counter) in [
+            ("telemetry_untold", "Requests whose spans no collector got", &self.untold),
+            ("telemetry_messages_lost", "Messages that the collector did not take", &self.messages_lost),
+        ] {
+            registry.register(name, help, counter.clone());
+        }
         self.gauges.register(registry);
     }
 
@@ -225,6 +235,16 @@ impl Metrics {
     /// Counts a time that the configuration was read again.
     pub(crate) fn reloaded(&self, result: &'static str) {
         self.reloads.get_or_create(&ResultLabels { result }).inc();
+    }
+
+    /// Counts requests whose spans no collector got.
+    pub(crate) fn untold(&self, requests: u64) {
+        self.untold.inc_by(requests);
+    }
+
+    /// Counts a message that the collector did not take.
+    pub(crate) fn message_lost(&self) {
+        self.messages_lost.inc();
     }
 
     /// Counts a connection until the guard is dropped.

@@ -5,7 +5,7 @@ use std::{panic::resume_unwind, sync::Arc, time::Duration};
 use gw_config::{Diagnostics, Fingerprint, Reloaded, Reloader, Watch};
 use tokio::{sync::Mutex, task::spawn_blocking};
 
-use crate::Metrics;
+use crate::{Metrics, Telemetry};
 
 /// How often the files are looked at. A change is taken up once it stands still from one look to the next.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -15,6 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct Reloads {
     reloader: Arc<Reloader>,
     metrics: Arc<Metrics>,
+    telemetry: Option<Arc<Telemetry>>,
     turn: Mutex<()>,
     /// What the files said when they were last read, whoever asked for it.
     tried: parking_lot::Mutex<Option<Fingerprint>>,
@@ -26,9 +27,16 @@ impl Reloads {
         Self {
             reloader: Arc::new(reloader),
             metrics,
+            telemetry: None,
             turn: Mutex::new(()),
             tried: parking_lot::Mutex::new(None),
         }
+    }
+
+    /// Lets whoever tells a collector of requests learn the providers of each configuration.
+    #[must_use]
+    pub fn with_telemetry(self, telemetry: Option<Arc<Telemetry>>) -> Self {
+        Self { telemetry, ..self }
     }
 
     /// Reads the file again and puts it in force, after whatever reload is under way; `cause` stands in the log.
@@ -62,6 +70,9 @@ impl Reloads {
             }
             Ok(Reloaded::Changed { before, digest, warnings }) => {
                 self.metrics.learn(&self.reloader.gateway().policy());
+                if let Some(telemetry) = &self.telemetry {
+                    telemetry.learn(self.reloader.providers_by_convention());
+                }
                 self.metrics.reloaded("changed");
                 if before == digest {
                     tracing::info!(cause, %digest, "what stands outside of the file has changed and is in force");

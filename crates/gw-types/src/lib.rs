@@ -39,6 +39,7 @@ mod request;
 mod seal;
 mod text;
 mod text_classes;
+mod trace;
 mod usage;
 
 pub use gw_errors::{
@@ -79,5 +80,6 @@ pub use self::{
     seal::{NotAHash, SealHash, SealedRecord},
     text::BoundedText,
     text_classes::{TextClasses, TextCounter},
+    trace::TraceContext,
     usage::{TokenCount, Usage},
 };

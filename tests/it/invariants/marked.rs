@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::secrets::{BAD_KEY, COMPLETION, PROMPT, PROVIDERS_WORDS, Search};
-use crate::support::{Ask, Gw, House, Toml, chat, key_of};
+use crate::support::{Ask, Collector, Gw, House, Toml, chat, key_of};
 
 const REQUESTS: usize = 1_000;
 /// So many at a time.
@@ -41,8 +41,9 @@ async fn provider() -> FakeProvider {
     .unwrap()
 }
 
-fn toml(provider: &FakeProvider) -> Toml {
+fn toml(provider: &FakeProvider, collector: &Collector) -> Toml {
     Toml::new()
+        .part(&collector.toml())
         .upstream("one", provider)
         .upstream("two", provider)
         .route_with("cached", &["one", "two"], "cache = { exact = true, semantic = { threshold = 0.9 } }")
@@ -104,7 +105,9 @@ async fn drive(gw: &Gw, search: &mut Search) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i18_a_thousand_mixed_requests_leave_no_mark() {
     let provider = provider().await;
-    let gw = Gw::start_with(&toml(&provider), &["--log", "trace", "--log-format", "json"], &[]).await;
+    let collector = Collector::start(&[]).await;
+    let gw =
+        Gw::start_with(&toml(&provider, &collector), &["--log", "trace", "--log-format", "json"], &[]).await;
     let mut search = Search::default();
     drive(&gw, &mut search).await;
     assert!(provider.calls().len() > REQUESTS / 2, "most were passed on");
@@ -128,6 +131,8 @@ async fn i18_a_thousand_mixed_requests_leave_no_mark() {
     let kept = gw.stop().await;
     search.look_into_files(&folder);
     drop(kept);
+    assert!(collector.spans().len() > REQUESTS, "spans were told of requests and calls");
+    search.look("what the collector was told", format!("{:?}", collector.told()).as_bytes());
     assert_eq!(search.found(), Vec::<String>::new());
 }
 

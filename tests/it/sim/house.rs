@@ -45,6 +45,7 @@ pub(crate) fn open(stage: &Arc<Stage>, world: usize, ledger: &Arc<Records>, life
         shared_limits: None,
         judge: None,
         embedding: None,
+        spans: false,
         ledger: Arc::<Records>::clone(ledger),
         clock,
         random: Arc::new(SeededRandom::new(stage.script.seed ^ life)),

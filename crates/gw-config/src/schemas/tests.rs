@@ -140,6 +140,8 @@ semantic = {}
 [ledger]
 [cluster]
 on_loss = {}
+[telemetry]
+endpoint = "http://127.0.0.1:4318"
 "#;
 
 /// Follows a path of the reader (`routes[0].cache`) to every part of the schema that may describe its table.

@@ -228,13 +228,14 @@ impl Attempts<'_> {
         let plan = self.plan(rival.output_bound, timeout);
         let adapter = Arc::clone(target.adapter_of(credential));
         // What its format cannot carry is no failure of the request, which the first call may still serve.
-        let prepared = adapter.prepare(self.request, &target.deployment, &plan).ok()?;
+        let mut prepared = adapter.prepare(self.request, &target.deployment, &plan).ok()?;
         if let Some(ticket) = &mut rival.ticket {
             ticket.set_full_time(timeout >= target.deployment.timing.attempt_timeout);
         }
         rival.began = began;
         rival.held.dispatched();
         let entry = attempt_record(&target, credential, flight.since_arrival_us(began));
+        flight.tell_place(&entry, &mut prepared);
         flight.add_rival(rival, entry);
         let call = Call { adapter, prepared, began, until: began.saturating_add(timeout) };
         Some(opening(call, flight.state.clock.as_ref()))

@@ -1,9 +1,22 @@
 //! A record before anything has happened, and what failures say about the bill.
 
 use gw_types::{
-    AccountingRecord, Billing, BoundedText, CacheState, DecisionRecord, GatewayError, KeyIdentity,
-    LatencySplit, Money, Outcome, RequestId, Usage, UtcTime,
+    AccountingRecord, AttemptRecord, Billing, BoundedText, CacheState, DecisionRecord, GatewayError,
+    KeyIdentity, LatencySplit, Money, Outcome, Prepared, RequestId, TraceContext, Usage, UtcTime,
 };
+
+use super::Flight;
+
+impl Flight {
+    /// Tells the provider the place of its call in the trace, where spans are told of.
+    pub(crate) fn tell_place(&mut self, call: &AttemptRecord, prepared: &mut Prepared) {
+        if self.state.spans {
+            let record = self.record();
+            let place = TraceContext::of_attempt(record.traceparent.as_ref(), &record.id, call);
+            prepared.traceparent = Some(BoundedText::new(&place.to_string()));
+        }
+    }
+}
 
 /// Returns the record of a request that goes away at once.
 pub(super) fn blank_record(

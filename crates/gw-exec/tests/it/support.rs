@@ -187,6 +187,7 @@ impl Plan {
             codecs: Vec::new(),
             judge: None,
             embedding: None,
+            spans: false,
         };
         let mut route = RouteConfig::new("main".parse().unwrap(), names);
         (self.shape)(&mut route);

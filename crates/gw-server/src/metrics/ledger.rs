@@ -9,7 +9,7 @@ use gw_types::{
 };
 
 use super::Metrics;
-use crate::log_line;
+use crate::{log_line, telemetry::Telemetry};
 
 /// A ledger that shows every record to the metrics and to the log on its way to another ledger.
 ///
@@ -18,12 +18,19 @@ use crate::log_line;
 pub struct MetricsLedger {
     inner: Arc<dyn Ledger>,
     metrics: Arc<Metrics>,
+    telemetry: Option<Arc<Telemetry>>,
 }
 
 impl MetricsLedger {
     /// Wraps a ledger.
     pub fn new(inner: Arc<dyn Ledger>, metrics: Arc<Metrics>) -> Self {
-        Self { inner, metrics }
+        Self { inner, metrics, telemetry: None }
+    }
+
+    /// Shows every record to whoever tells a collector of it, too.
+    #[must_use]
+    pub fn with_telemetry(self, telemetry: Option<Arc<Telemetry>>) -> Self {
+        Self { telemetry, ..self }
     }
 }
 
@@ -40,6 +47,9 @@ impl Ledger for MetricsLedger {
     fn append(&self, record: Box<AccountingRecord>) -> Receipt {
         self.metrics.observe(&record);
         log_line::write(&record);
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.observe(&record);
+        }
         self.inner.append(record)
     }
 
