@@ -167,13 +167,13 @@ fn settings_that_cannot_be_meant_are_refused() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(expected), "{text}");
     };
-    check("", "telemetry.endpoint");
+    check("", "missing `endpoint` in `telemetry`");
     check("endpoint = \"otel:4318\"", "`telemetry.endpoint` must begin with `http://` or `https://`");
     check("endpoint = \"http://u:p@otel:4318\"", "carries a user or password");
     check("endpoint = \"http://otel:4318/v1/traces\"", "ends with the path of a signal");
     check("endpoint = \"http://otel:4318?x=1\"", "has a query");
     check("endpoint = \"http://otel:4318\"\ninterval_ms = 1", "telemetry.interval_ms");
-    check("endpoint = \"http://otel:4318\"\nservice_name = \"\"", "telemetry.service_name");
+    check("endpoint = \"http://otel:4318\"\nservice_name = \"\"", "`telemetry.service_name` is empty");
     check("endpoint = \"http://otel:4318\"\nauthorization = \"Bearer x\"", "must not hold the secret itself");
     check("endpoint = \"http://otel:4318\"\nmetric = true", "metrics");
     check(
