@@ -28,7 +28,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Runs the batch; the exit code says whether every item was answered.
 pub(crate) fn run(options: &GenerateOptions) -> Result<(), String> {
     let source = input::open(options)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // A batch is one task. On one thread, what arrives wakes it where it is read; between threads each wake costs a system
+    // call on both sides.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("error: the runtime does not start: {error}"))?;
     let ended = runtime.block_on(async {
         let stop = signals::stop_asked()?;

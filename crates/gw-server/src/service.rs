@@ -69,7 +69,8 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
 async fn handle(line: &Line, plane: Plane, request: Request<Incoming>) -> Answer {
     match plane {
         Plane::Data => data::answer(line, request).await,
-        Plane::Admin => admin::answer(line, &request).await,
+        // In a box of its own: a reload's work is larger than a request's, which would carry the room for it.
+        Plane::Admin => Box::pin(admin::answer(line, &request)).await,
     }
 }
 

@@ -72,18 +72,19 @@ async fn every_item_has_one_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_killed_twice_ends_with_one_result_an_id() {
+async fn a_run_of_10_000_items_that_is_killed_twice_ends_with_one_result_an_id() {
+    const ITEMS: usize = 10_000;
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("in.jsonl"), items(60)).unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(ITEMS)).unwrap();
     // The calls of the first two runs stop at the gate when some results are there.
     let gated = |seen: &gw_testkit::SeenCall| {
         let answer = Fault::from(ok("hello"));
-        let waits = [20, 21, 22, 23, 40, 41, 42, 43].contains(&seen.number);
+        let waits = [3_000, 3_001, 3_002, 3_003, 7_000, 7_001, 7_002, 7_003].contains(&seen.number);
         if waits { Fault::AtGate { then: Box::new(answer) } } else { answer }
     };
     let provider = FakeProvider::start_with(gated).await.unwrap();
     let base_url = provider.base_url();
-    for calls in [23, 43] {
+    for calls in [3_003, 7_003] {
         let arguments =
             [&FILES[..], &["--base-url", &base_url, "--model", "m", "--max-concurrency", "4", "--resume"]]
                 .concat();
@@ -105,10 +106,10 @@ async fn a_run_that_is_killed_twice_ends_with_one_result_an_id() {
         assert_eq!(result["status"], "ok");
         *counts.entry(result["request_id"].as_str().unwrap().to_owned()).or_default() += 1;
     }
-    assert_eq!((counts.len(), counts.values().max()), (60, Some(&1)));
+    assert_eq!((counts.len(), counts.values().max()), (ITEMS, Some(&1)));
     let again = run(folder.path(), &provider, &[&FILES[..], &["--resume"]].concat()).await;
     assert!(
-        again.status.success() && String::from_utf8_lossy(&again.stdout).contains("finished before  60"),
+        again.status.success() && String::from_utf8_lossy(&again.stdout).contains("finished before  10000"),
         "{}",
         said(&again)
     );

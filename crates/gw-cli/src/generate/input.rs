@@ -1,5 +1,6 @@
 //! The input: JSON Lines or CSV, read ahead by a bounded number of items.
 
+mod ahead;
 mod csv;
 mod lines;
 
@@ -16,23 +17,17 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
 use gw_config::{GenerationForm, InvalidGeneration, read_generation};
 use gw_exec::{GenerationRequest, SeenIds};
 use parking_lot::Mutex;
-use tokio::{
-    runtime::Handle,
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+
+use self::{
+    ahead::{Receiver, Sender},
+    csv::Csv,
+    lines::Lines,
 };
-
-use self::{csv::Csv, lines::Lines};
 use crate::arguments::GenerateOptions;
-
-/// Items that are read before a worker is free for them.
-const AHEAD: usize = 256;
-
-/// Bytes of the items that are read before a worker is free for them, in KiB; a larger item is read alone.
-const AHEAD_KIB: u32 = 65_536;
 
 /// Messages about bad lines that wait to be printed; more are counted only.
 const NOTES_MAX: usize = 100;
@@ -143,23 +138,20 @@ impl Intake {
 }
 
 /// The items, as a batch takes them.
-pub(super) struct Requests(mpsc::Receiver<Ahead>);
-
-/// An item that is read, and its share of what may be read ahead.
-type Ahead = (GenerationRequest, OwnedSemaphorePermit);
+pub(super) struct Requests(Receiver<GenerationRequest>);
 
 impl Stream for Requests {
     type Item = GenerationRequest;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx).map(|ahead| ahead.map(|(request, _)| request))
+        self.0.poll_next_unpin(cx)
     }
 }
 
 impl Requests {
     /// Starts to read, in a thread of its own. `finished` are the ids that are not asked again.
     pub(super) fn start(source: Source, options: &GenerateOptions, finished: SeenIds) -> (Self, Arc<Intake>) {
-        let (sender, receiver) = mpsc::channel(AHEAD);
+        let (sender, receiver) = ahead::queue();
         let intake = Arc::new(Intake {
             name: source.name.clone(),
             bytes: source.bytes,
@@ -179,10 +171,8 @@ impl Requests {
             finished,
             seen: SeenIds::default(),
             sender,
-            room: Arc::new(Semaphore::new(AHEAD_KIB as usize)),
-            runtime: Handle::current(),
         };
-        // The handle is not awaited: the channel's end says that it is done.
+        // The handle is not awaited: the queue's end says that it is done.
         drop(tokio::task::spawn_blocking(move || reading.run(source)));
         (Self(receiver), intake)
     }
@@ -204,9 +194,7 @@ struct Reading {
     model: Option<String>,
     finished: SeenIds,
     seen: SeenIds,
-    sender: mpsc::Sender<Ahead>,
-    room: Arc<Semaphore>,
-    runtime: Handle,
+    sender: Sender<GenerationRequest>,
 }
 
 impl Reading {
@@ -252,9 +240,8 @@ impl Reading {
             return true;
         }
         self.intake.items.fetch_add(1, Ordering::Relaxed);
-        let kib = u32::try_from(request.request.body.len() / 1_024 + 1).unwrap_or(u32::MAX).min(AHEAD_KIB);
-        let room = self.runtime.block_on(Arc::clone(&self.room).acquire_many_owned(kib));
-        room.is_ok_and(|room| self.sender.blocking_send((request, room)).is_ok())
+        let bytes = request.request.body.len();
+        self.sender.send(request, bytes)
     }
 }
 

@@ -18,6 +18,10 @@ const WAL_BYTES_KEPT: i64 = 16 << 20;
 /// the file, so a page should hold several.
 const PAGE_BYTES: i64 = 16 << 10;
 
+/// What a connection keeps of the file in memory, in KiB: records are appended, so the hot pages are few, and the
+/// system keeps the file besides.
+const CACHE_KIB: i64 = 512;
+
 /// Opens the file for the one writer, and brings its tables up to date.
 pub(crate) fn open_to_write(path: &Path, durability: Durability) -> Result<Db, StoreError> {
     let flags =
@@ -44,6 +48,7 @@ pub(crate) fn open_to_change(path: &Path, alone: bool) -> Result<Db, StoreError>
         return Err(StoreError::Older { ledger: name(path), found, known: migrations::VERSION });
     }
     connection.busy_timeout(BUSY).map_err(|error| opening(&name(path), error))?;
+    bound_cache(&connection).map_err(|error| opening(&name(path), error))?;
     Ok(Db::Sqlite(connection))
 }
 
@@ -52,6 +57,7 @@ pub(crate) fn open_to_read(path: &Path) -> Result<Db, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(|error| opening(&name(path), error))?;
     connection.busy_timeout(BUSY).map_err(|error| opening(&name(path), error))?;
+    bound_cache(&connection).map_err(|error| opening(&name(path), error))?;
     Ok(Db::Sqlite(connection))
 }
 
@@ -89,9 +95,15 @@ fn prepare(connection: &Connection, durability: Durability) -> rusqlite::Result<
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", synchronous)?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+    bound_cache(connection)?;
     // Keys and values of sums are small and hot.
     connection.set_prepared_statement_cache_capacity(32);
     Ok(())
+}
+
+/// A negative size is in KiB, a positive one in pages.
+fn bound_cache(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)
 }
 
 pub(super) fn opening(ledger: &str, error: rusqlite::Error) -> StoreError {
