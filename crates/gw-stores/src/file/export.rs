@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use gw_types::{AccountingRecord, SealHash, StoredRecord, TenantId, TokenCount};
+use gw_types::{AccountingRecord, SealHash, StoredRecord, TagRecord, TenantId, TokenCount};
 use jiff::Timestamp;
 use memchr::memmem;
 
@@ -39,8 +39,8 @@ pub enum ExportError {
 /// The names of the columns.
 const COLUMNS: &str = "seq,id,started,tenant,key,operation,model,stream,task_class,classification,route,primary,serving,\
     model_version,served_model,outcome,error,cache,attempts,input_tokens,cached_input_tokens,output_tokens,\
-    reasoning_tokens,estimated,spent_pico,cost_pico,reserved_pico,overrun_pico,total_us,queue_us,backoff_us,\
-    upstream_first_byte_us,upstream_rest_us,own_us,client_request_id,user,hash,node\n";
+    reasoning_tokens,estimated,spent_pico,cost_pico,saved_pico,reserved_pico,overrun_pico,total_us,queue_us,backoff_us,\
+    upstream_first_byte_us,upstream_rest_us,own_us,client_request_id,user,tags,hash,node\n";
 
 impl LedgerFile {
     /// Writes the records of a period, oldest first, of one tenant or of all; returns how many. Streams.
@@ -217,7 +217,7 @@ fn line(seq: u64, record: &AccountingRecord) -> String {
     line.shown(tokens(record.usage.output_total()));
     line.shown(tokens(record.usage.reasoning));
     line.shown(record.usage.estimated);
-    for money in [spent(record), record.cost, record.reserved, record.overrun] {
+    for money in [spent(record), record.cost, record.saved, record.reserved, record.overrun] {
         line.shown(money.pico());
     }
     let latency = &record.latency;
@@ -233,7 +233,17 @@ fn line(seq: u64, record: &AccountingRecord) -> String {
     }
     line.text(record.client_request_id.as_ref().map_or("", |id| id.as_str()));
     line.text(facts.and_then(|facts| facts.user.as_ref()).map_or("", |user| user.as_str()));
+    line.text(&facts.map_or_else(String::new, |facts| tags(&facts.tags)));
     line.0
+}
+
+/// Returns the tags in one text, `name=value` each, parted by `;`, in the order of the configuration. What would part them
+/// is written as in a URL, so that they can be taken apart again.
+fn tags(of: &[TagRecord]) -> String {
+    let escaped = |text: &str| text.replace('%', "%25").replace(';', "%3B").replace('=', "%3D");
+    let pairs =
+        of.iter().map(|tag| format!("{}={}", escaped(tag.name.as_str()), escaped(tag.value.as_str())));
+    pairs.collect::<Vec<_>>().join(";")
 }
 
 /// Returns an instant as RFC 3339 in UTC; as microseconds outside of the years that have a calendar.
@@ -269,8 +279,9 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use gw_testkit::sample_record;
+    use gw_types::{BoundedText, TagRecord};
 
-    use super::{COLUMNS, Line, line};
+    use super::{COLUMNS, Line, line, tags};
 
     #[test]
     fn every_column_has_a_name() {
@@ -283,6 +294,13 @@ mod tests {
             ),
             "{line}"
         );
+    }
+
+    #[test]
+    fn tags_can_be_taken_apart_again() {
+        let tag = |name, value| TagRecord { name: BoundedText::new(name), value: BoundedText::new(value) };
+        assert_eq!(tags(&[]), "");
+        assert_eq!(tags(&[tag("team", "red"), tag("job", "a;b=5%")]), "team=red;job=a%3Bb%3D5%25");
     }
 
     #[test]
