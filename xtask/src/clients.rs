@@ -17,8 +17,11 @@ use crate::{Failure, host, workspace};
 
 /// Where the suite lies, seen from the workspace root.
 const SUITE: &str = "../shared/clients";
-/// The groups of clients that a run without arguments drives: bare requests, and the official libraries.
-const CLIENTS: [&str; 2] = ["wire", "core"];
+/// The parts of the suite that are installed: environments of Python, and one of Node.
+const PARTS: [&str; 5] = ["core", "fw", "aider", "llm", "node"];
+/// The groups of clients that a run without arguments drives: all that write a format which gw takes. The group `gemini`
+/// drives Google's own library, whose format is one of deployments only.
+const CLIENTS: [&str; 5] = ["wire", "core", "frameworks", "evals", "cli"];
 /// The page that such a run writes its matrix to.
 const MATRIX: &str = "docs/compatibility.md";
 
@@ -30,7 +33,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
     }
     let home = clients_home()?;
     host::run(
-        Command::new("bash").arg(suite.join("setup.sh")).args(["core", "node"]).env("CLIENTS_HOME", &home),
+        Command::new("bash").arg(suite.join("setup.sh")).args(PARTS).env("CLIENTS_HOME", &home),
     )?;
     host::run(&mut host::cargo(root, ["build", "--locked", "-p", "gw-cli"]))?;
     let target = workspace::metadata(root).map_err(Failure::Work)?.target_directory;
@@ -52,7 +55,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
         .args(["--key", settings::CLIENT_KEY])
         .args(arguments)
         .env("CLIENTS_HOME", &home);
-    // Part of the clients make no page about all of them; the slower groups are asked for by name.
+    // Part of the clients make no page about all of them.
     let written = target.join("compatibility-matrix.md");
     if arguments.is_empty() {
         suite_run.args(CLIENTS.iter().flat_map(|client| ["--only", client])).arg("--matrix").arg(&written);
@@ -74,7 +77,8 @@ fn publish(written: &Path, page: &Path) -> Result<(), Failure> {
     let table = std::fs::read_to_string(written).map_err(failed)?;
     let head = "# Compatibility\n\nProgrammes that nobody here wrote, driven through `gw` in front of a deterministic \
                 provider: `P` passed, `F` failed, `s` skipped because the client is not installed, empty where a client \
-                has no such behaviour. Written by `cargo xtask test --clients`; do not edit.\n\n";
+                has no such behaviour. `google-genai` is not among them: callers of gw write OpenAI's and Anthropic's formats, \
+                and Gemini's is one of deployments only. Written by `cargo xtask test --clients`; do not edit.\n\n";
     std::fs::write(page, format!("{head}{table}")).map_err(failed)
 }
 

@@ -34,7 +34,10 @@ impl CachedAnswer {
     pub(crate) fn weight(&self) -> u64 {
         let raw = self.raw.as_ref().map_or(0, Bytes::len);
         let parts = self.completion.as_ref().map_or(0, |completion| completion.bytes());
-        u64::try_from(raw.saturating_add(parts).saturating_add(Self::OVERHEAD_BYTES)).unwrap_or(u64::MAX)
+        let lost: usize =
+            self.facts.loss.items.iter().map(|item| size_of_val(item) + item.path.as_str().len()).sum();
+        u64::try_from(raw.saturating_add(parts).saturating_add(lost).saturating_add(Self::OVERHEAD_BYTES))
+            .unwrap_or(u64::MAX)
     }
 }
 

@@ -18,6 +18,7 @@ mod prompt;
 mod reply;
 mod request;
 mod stream;
+mod unread;
 mod usage;
 mod writer;
 

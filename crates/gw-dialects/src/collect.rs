@@ -32,6 +32,7 @@ pub struct Collector {
     model: Option<String>,
     choices: Vec<Choice>,
     usage: Option<Usage>,
+    unread: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +85,7 @@ impl Collector {
                 }
             }
             Event::Usage(usage) => self.usage = Some(usage),
+            Event::Unread(path) => self.unread.push(path),
             Event::BlockStop(_) | Event::Error(_) | Event::End => {}
         }
     }
@@ -102,6 +104,7 @@ impl Collector {
             choices: self.choices.into_iter().map(choice).collect(),
             usage: self.usage,
             service_tier: None,
+            unread: self.unread,
         }
     }
 

@@ -8,6 +8,7 @@
 //! Opaque state of a provider (signatures, encrypted reasoning, server tools) carries its `Origin` and is written back
 //! to that origin only.
 
+mod answer_loss;
 mod block;
 mod event;
 mod harmless;
@@ -18,9 +19,10 @@ mod place;
 mod prompt;
 mod setting;
 mod signature;
+mod unread;
 
-pub(crate) use self::signature::TAG;
 pub use self::{
+    answer_loss::AnswerLoss,
     block::{
         Audio, Block, CacheMark, Citation, Content, Document, DocumentSource, Image, MediaSource, Opaque,
         Text, Thinking, ToolResult, ToolUse,
@@ -37,6 +39,7 @@ pub use self::{
     setting::Setting,
     signature::{Origin, Signature},
 };
+pub(crate) use self::{answer_loss::is_usual_tier, signature::TAG, unread::UnreadFields};
 
 /// Prints types that hold a caller's or a model's words as `Name([redacted])`.
 macro_rules! redacted {

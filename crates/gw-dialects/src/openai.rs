@@ -30,6 +30,7 @@ mod said;
 mod stream;
 mod template;
 pub(crate) mod thoughts;
+mod unread;
 pub(crate) mod usage;
 pub(crate) mod wire;
 mod writer;

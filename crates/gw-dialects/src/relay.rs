@@ -178,6 +178,7 @@ impl Item {
         sum.usage = facts.usage.or(sum.usage.take());
         sum.finish = facts.finish.or(sum.finish);
         sum.served_model = sum.served_model.take().or(facts.served_model);
+        sum.loss = sum.loss.take().or(facts.loss);
     }
 
     /// Sends what is there, if there is anything.

@@ -13,7 +13,7 @@ use gw_types::{AnswerFacts, BoundedText, ErrorKind, FinishReason, GatewayError, 
 pub use self::stream::{StreamTranslation, StreamTranslator};
 use crate::{
     anthropic, bedrock, gemini,
-    neutral::{AnswerStamp, Content, Message, Prompt, WriteOptions},
+    neutral::{AnswerLoss, AnswerStamp, Content, Message, Prompt, WriteOptions},
     openai::{self, ErrorHead},
     responses,
 };
@@ -115,7 +115,7 @@ pub fn answer(
     stamp: &AnswerStamp<'_>,
 ) -> Result<(Bytes, AnswerFacts), GatewayError> {
     let message = read_message(from, raw)?;
-    let facts = facts(&message);
+    let facts = AnswerFacts { loss: AnswerLoss::of_message(to, &message), ..facts(&message) };
     let body = match to {
         Operation::Chat => openai::write_message(&message, stamp),
         Operation::Responses => responses::write_message(&message, stamp),

@@ -257,7 +257,7 @@ impl Attempts<'_> {
         let credential = flight.held.credential.as_ref().map(|chosen| chosen.index);
         let adapter = target.adapter_of(credential);
         let mut prepared = adapter.prepare(self.request, &target.deployment, &plan)?;
-        note_loss(flight, &prepared);
+        flight.translated(&prepared.loss);
         let record = attempt_record(target, credential, flight.since_arrival_us(began));
         flight.tell_place(&record, &mut prepared);
         flight.record().attempts.push(record);
@@ -317,6 +317,7 @@ impl Attempts<'_> {
     fn take_answer(&self, flight: &mut Flight, answer: &CompleteAnswer, refused: Option<&GatewayError>) {
         let now = flight.now();
         flight.answered(answer.facts.usage, answer.facts.content_bytes);
+        flight.lose(&answer.facts.loss);
         let record = flight.record();
         record.served_model.clone_from(&answer.facts.served_model);
         if let Some(attempt) = record.attempts.last_mut() {
@@ -553,12 +554,6 @@ async fn wait(flight: &mut Flight, delay: Duration, needs: Duration) -> bool {
     flight.state.clock.sleep_until(until).await;
     flight.spans.backoff += flight.now().saturating_since(began);
     admission::take_slot(flight, needs).await.is_ok()
-}
-
-fn note_loss(flight: &mut Flight, prepared: &Prepared) {
-    if !prepared.loss.items.is_empty() {
-        flight.record().loss = prepared.loss.items.iter().map(|item| item.path.clone()).collect();
-    }
 }
 
 fn wrong_form() -> GatewayError {

@@ -1,5 +1,6 @@
 //! The one guard of a request: it owns slot, reservation, place in the ledger and the record, and settles on drop.
 
+mod lost;
 mod record;
 mod rival;
 
@@ -11,7 +12,7 @@ use std::{
 use gw_limits::{InputEstimate, MilliTokens, OutputScale, Subject};
 use gw_types::{
     AccountingRecord, AttemptEnd, BoundedText, Deployment, ErrorKind, GatewayError, KeyIdentity, LedgerPlace,
-    Money, MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
+    Loss, Money, MonoTime, Outcome, Receipt, RequestId, SideCost, TokenCount, Usage,
 };
 
 use self::record::{blank_record, may_be_billed};
@@ -55,6 +56,8 @@ pub(crate) struct Flight {
     pub(crate) check: Option<Check>,
     /// The bound of each answer that is sent, where a budget or a token limit applies.
     pub(crate) output_bound: Option<TokenCount>,
+    /// What translations lost of the request and of its answer.
+    lost: Loss,
     /// What its idempotency key keeps of the answer.
     kept: Option<KeptContent>,
     /// Whether a call ended without a known result.
@@ -140,6 +143,7 @@ impl Flight {
             expected: Expected::default(),
             check: None,
             output_bound: None,
+            lost: Loss::default(),
             kept: None,
             unknown: false,
             charged_output: 0,

@@ -8,8 +8,8 @@ use gw_routing::{
     AllAvailable, Availability, Exclusion, ExclusionReason, Live, RouteQuery, Selection, Strategy,
 };
 use gw_types::{
-    BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord, FactsRecord,
-    GatewayError, Money, MonoTime, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
+    AnswerFacts, BoundedText, Classification, CompleteAnswer, Completion, ErrorKind, ExclusionRecord,
+    FactsRecord, GatewayError, Money, MonoTime, NormalizedRequest, Outcome, Residency, RouteName, TenantId,
 };
 use smallvec::SmallVec;
 
@@ -531,7 +531,9 @@ pub(crate) fn note_hit(flight: &mut Flight, Hit { answer, .. }: &Hit) {
     let serving = policy.place_of(&answer.serving).map(|place| &policy.target(place).deployment);
     let worth =
         serving.zip(answer.facts.usage).and_then(|(serving, usage)| serving.pricing.cost(&usage).ok());
+    flight.lose(&answer.facts.loss);
     let record = flight.record();
+    record.origin = Some(answer.origin.clone());
     record.saved = worth.map_or(Money::ZERO, |worth| worth.money);
     record.serving = Some(answer.serving.clone());
     record.model_version.clone_from(&answer.model_version);
@@ -550,12 +552,13 @@ fn note_serving(flight: &mut Flight) {
 /// Step 10 for a whole answer.
 pub(crate) async fn remember(flight: &mut Flight, write: Option<Box<CacheWrite>>, answer: &CompleteAnswer) {
     let Some(write) = write else { return };
+    let facts = AnswerFacts { loss: flight.lost().clone(), ..answer.facts.clone() };
     let record = flight.record();
     let Some(serving) = record.serving.clone() else { return };
     let remembered = Remembered {
         raw: Some(answer.raw.clone()),
         completion: None,
-        facts: answer.facts.clone(),
+        facts,
         serving,
         model_version: record.model_version.clone(),
         origin: record.id.clone(),

@@ -18,7 +18,7 @@ use gw_cache::{
     flight::{Flights, Joined, Participant, Upstream},
 };
 use gw_types::{
-    BoundedText, CacheState, DeploymentName, ErrorKind, GatewayError, NormalizedRequest, TokenCount,
+    BoundedText, CacheState, DeploymentName, ErrorKind, GatewayError, Loss, NormalizedRequest, TokenCount,
 };
 
 pub(crate) use self::{call::Call, follower::Follower, leader::Leader};
@@ -45,6 +45,8 @@ pub(crate) enum Part {
     Opened(Arc<Origin>),
     /// The provider names the model that answers.
     Served(BoundedText),
+    /// The translation of the answer has lost more.
+    Lost(Arc<Loss>),
     /// Complete events of a stream.
     Bytes(Bytes),
     /// The stream was ended at its cap; nothing but the end follows.
@@ -58,6 +60,7 @@ impl std::fmt::Debug for Part {
             Self::Whole(..) => "Part::Whole([redacted])",
             Self::Opened(_) => "Part::Opened",
             Self::Served(_) => "Part::Served",
+            Self::Lost(_) => "Part::Lost",
             Self::Bytes(_) => "Part::Bytes([redacted])",
             Self::Capped(_) => "Part::Capped",
         })
@@ -72,12 +75,15 @@ pub(crate) struct Origin {
     serving: Option<DeploymentName>,
     model_version: Option<BoundedText>,
     served_model: Option<BoundedText>,
+    loss: Loss,
 }
 
 impl Origin {
     fn of(flight: &mut Flight, head: ReplyHead) -> Self {
+        let loss = flight.lost().clone();
         let record = flight.record();
         Self {
+            loss,
             head,
             serving: record.serving.clone(),
             model_version: record.model_version.clone(),
@@ -87,7 +93,9 @@ impl Origin {
 
     /// Puts into a follower's record who answers.
     fn note(&self, flight: &mut Flight) {
+        flight.lose(&self.loss);
         let record = flight.record();
+        record.origin = Some(self.head.id.clone());
         record.serving.clone_from(&self.serving);
         record.model_version.clone_from(&self.model_version);
         record.served_model.clone_from(&self.served_model);

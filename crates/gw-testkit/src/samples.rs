@@ -34,6 +34,7 @@ pub fn sample_record(number: u32) -> AccountingRecord {
         model_version: Some(text("2025-04-14")),
         served_model: Some(text("gpt-4.1-2025-04-14")),
         replay_of: None,
+        origin: None,
         decision: sample_decision(),
         attempts: sample_attempts(),
         cache: CacheState::Miss,

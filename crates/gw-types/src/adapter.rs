@@ -118,14 +118,14 @@ impl std::fmt::Debug for Prepared {
 /// What a translation lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// The fields, in the order of the request.
+    /// The fields, in the order of the request or of the answer.
     pub items: Vec<LossItem>,
 }
 
-/// One field that a translation lost. Holds no value of the request.
+/// One field that a translation lost. Holds no value of request or answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossItem {
-    /// The field, by its path in the caller's format.
+    /// The field: of a request by its path in the caller's format, of an answer behind `answer.`.
     pub path: BoundedText,
     /// How it was lost.
     pub kind: LossKind,

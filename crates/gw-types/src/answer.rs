@@ -5,7 +5,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use crate::{BoundedText, FinishReason, GatewayError, StreamItem, Usage};
+use crate::{BoundedText, FinishReason, GatewayError, Loss, StreamItem, Usage};
 
 /// The items of a streamed answer, in order. An `Err` ends the stream; so does an item whose facts are terminal.
 pub type AnswerStream = Pin<Box<dyn Stream<Item = Result<StreamItem, GatewayError>> + Send>>;
@@ -69,4 +69,6 @@ pub struct AnswerFacts {
     pub content_bytes: u64,
     /// Whether any choice calls a tool.
     pub tool_calls: bool,
+    /// What of the answer the caller's wire format has no place for.
+    pub loss: Loss,
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{BoundedText, FinishReason, GatewayError, Usage};
+use crate::{BoundedText, FinishReason, GatewayError, Loss, Usage};
 
 /// One step of a streamed answer: bytes to relay and what they mean.
 ///
@@ -40,6 +40,8 @@ pub struct FrameFacts {
     pub tool_calls: bool,
     /// The model that the provider says is answering; on the first event that says so.
     pub served_model: Option<BoundedText>,
+    /// What of these events the caller's wire format has no place for; each field on the first event that has it.
+    pub loss: Option<Box<Loss>>,
     /// Whether the answer is complete: the dialect's terminal event was seen. Nothing follows.
     pub terminal: bool,
     /// An error that the provider sent inside the stream. `raw` holds what came before it; nothing follows.

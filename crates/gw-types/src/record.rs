@@ -59,6 +59,9 @@ pub struct AccountingRecord {
     /// The request whose answer was given again, for an idempotency key that was used before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_of: Option<RequestId>,
+    /// The request whose call made the answer, where it came from the cache or from a call that is shared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<RequestId>,
     /// How the decision came about.
     pub decision: DecisionRecord,
     /// The provider calls, in order.
@@ -84,7 +87,8 @@ pub struct AccountingRecord {
     /// What was spent on the side: embedding, judging.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_costs: Vec<SideCost>,
-    /// Fields that a translation dropped or approximated, in the caller's format.
+    /// Fields that a translation dropped or approximated: of the request by their paths in the caller's format, of the
+    /// answer behind `answer.`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loss: Vec<BoundedText>,
     /// Whether the answer keeps to the JSON schema that the request carried; absent: it carried none, or nobody checks.

@@ -20,8 +20,10 @@ async fn one_pays(gw: &Gw) {
     let records = gw.records(CALLERS).await;
     let of = |state: &str| records.iter().filter(|record| record["cache"] == state).count();
     assert_eq!((of("miss"), of("coalesced")), (1, CALLERS - 1));
+    let leader = &records.iter().find(|record| record["cache"] == "miss").unwrap()["id"];
     for record in &records {
         let leads = record["cache"] == "miss";
+        assert_eq!(&record["origin"], if leads { &Value::Null } else { leader }, "{record}");
         assert_eq!(record["attempts"].as_array().unwrap().len(), usize::from(leads), "{record}");
         assert_eq!(record["cost"] != json!(0), leads, "{record}");
         assert_eq!((record["outcome"].as_str(), record["serving"].as_str()), (Some("ok"), Some("up")));

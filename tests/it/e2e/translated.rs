@@ -181,6 +181,37 @@ async fn an_outage_moves_a_claude_conversation_to_openai_without_its_signatures(
 }
 
 #[tokio::test]
+async fn what_an_answer_loses_is_told_and_a_hit_names_who_asked_for_it() {
+    let plain = "anthropic-messages--stop-sequence-text--2c8927";
+    let stream = "anthropic-messages--stream-stop-sequence-multi-turn--a29e4b";
+    let Some(house) = House::new(&[("anthropic", &[plain, stream])], "cache = { exact = true }").await else {
+        return;
+    };
+    for (cache, origin) in [("miss", None), ("exact", Some(0))] {
+        let answer = house.chat(false).send().await;
+        assert_eq!(
+            (answer.header("x-gw-cache"), answer.header("x-gw-loss")),
+            (cache, "2"),
+            "{}",
+            answer.text()
+        );
+        let records = house.gw.records(1 + usize::from(origin.is_some())).await;
+        let record = records.last().unwrap();
+        assert_eq!(record["loss"], json!(["seed", "answer.stop_sequence"]));
+        assert_eq!(record["origin"], origin.map_or(Value::Null, |first: usize| records[first]["id"].clone()));
+    }
+    // The head of a stream is out before its end is there: the record has it all.
+    let mut body = House::chat_body(true);
+    body["user"] = "somebody else".into();
+    let streamed = house.gw.chat("a", &body).stream().await;
+    assert_eq!(streamed.header("x-gw-loss"), "1");
+    assert!(Events::read(&streamed.rest().await).done);
+    let records = house.gw.records(3).await;
+    assert_eq!(records[2]["loss"], json!(["seed", "answer.stop_sequence"]), "{}", records[2]);
+    assert_eq!(house.calls(0).len(), 2);
+}
+
+#[tokio::test]
 async fn an_outage_moves_an_openai_client_from_provider_to_provider() {
     let chain: &[(&str, &[&str])] = &[
         ("anthropic", &["anthropic-messages--529-overloaded--9acde1", CUT_STREAM]),
@@ -349,6 +380,10 @@ impl House {
 
     /// A question of an OpenAI client, with a tool and a setting that only some formats have.
     fn chat(&self, stream: bool) -> Call {
+        self.gw.chat("a", &Self::chat_body(stream))
+    }
+
+    fn chat_body(stream: bool) -> Value {
         let mut body = json!({
             "model": "m", "max_completion_tokens": 512, "seed": 7,
             "messages": [
@@ -362,7 +397,7 @@ impl House {
         if stream {
             body["stream_options"] = json!({"include_usage": true});
         }
-        self.gw.chat("a", &body)
+        body
     }
 
     /// A request of a Claude client.

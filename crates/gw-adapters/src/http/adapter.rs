@@ -12,7 +12,7 @@ use gw_types::{
 use http::{HeaderName, HeaderValue};
 
 use super::{
-    answer::{dress, is_encoded, malformed, request_id, served_model, text},
+    answer::{dress, is_encoded, malformed, request_id, served_model, text, without_secrets},
     service::{Service, Services},
     stream::HttpStream,
     way::{Habits, Received, Way},
@@ -136,6 +136,7 @@ impl HttpAdapter {
         let received = Received { prepared, id: id.as_ref(), now: self.0.clock.utc() };
         let (raw, mut facts) = way.read(raw, &received)?;
         facts.served_model = served_model(facts.served_model, secrets);
+        without_secrets(&mut facts.loss, secrets);
         Ok(Answer::Complete(CompleteAnswer { raw, facts, upstream_request_id: id }))
     }
 

@@ -1,6 +1,6 @@
 //! Reads what the head of an answer says about its body.
 
-use gw_types::{BoundedText, ErrorKind, GatewayError, Secret};
+use gw_types::{BoundedText, ErrorKind, GatewayError, Loss, Secret};
 use http::{HeaderMap, HeaderName, header};
 
 /// The headers that carry a provider's id of the call, in order.
@@ -23,6 +23,11 @@ pub(super) fn request_id(headers: &HeaderMap, secrets: &[Secret]) -> Option<Boun
 /// Returns the name of the model that answered, unless the provider echoes one of gw's secrets there.
 pub(super) fn served_model(said: Option<BoundedText>, secrets: &[Secret]) -> Option<BoundedText> {
     said.filter(|model| !holds_secret(model.as_str(), secrets))
+}
+
+/// Leaves out fields whose names echo one of gw's secrets: they go into records.
+pub(super) fn without_secrets(loss: &mut Loss, secrets: &[Secret]) {
+    loss.items.retain(|item| !holds_secret(item.path.as_str(), secrets));
 }
 
 fn holds_secret(text: &str, secrets: &[Secret]) -> bool {
@@ -71,10 +76,10 @@ pub(super) fn malformed(message: &'static str) -> GatewayError {
 
 #[cfg(test)]
 mod tests {
-    use gw_types::{BoundedText, ErrorKind, GatewayError, Secret};
+    use gw_types::{BoundedText, ErrorKind, GatewayError, Loss, LossItem, LossKind, Secret};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
-    use super::{dress, is_encoded, is_of_type, request_id, served_model};
+    use super::{dress, is_encoded, is_of_type, request_id, served_model, without_secrets};
 
     fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
         list.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v))).collect()
@@ -124,5 +129,9 @@ mod tests {
         let model =
             |name| served_model(Some(BoundedText::new(name)), &secrets).map(|model| model.to_string());
         assert_eq!((model("m-1").as_deref(), model("m-hunter2!")), (Some("m-1"), None));
+        let item = |path| LossItem { path: BoundedText::new(path), kind: LossKind::Dropped, why: "" };
+        let mut loss = Loss { items: vec![item("answer.a"), item("answer.hunter2!")] };
+        without_secrets(&mut loss, &secrets);
+        assert_eq!(loss.items, [item("answer.a")]);
     }
 }

@@ -11,7 +11,7 @@ use futures_core::Stream;
 use gw_types::{BoundedText, GatewayError, Secret, StreamItem};
 
 use super::{
-    answer::{dress, served_model},
+    answer::{dress, served_model, without_secrets},
     decoder::Decoder,
 };
 use crate::transport::UpstreamBody;
@@ -40,6 +40,9 @@ impl HttpStream {
     /// Passes an item on; the last one gives the connection back.
     fn pass(&mut self, mut item: StreamItem, cx: &mut Context<'_>) -> StreamItem {
         item.facts.served_model = served_model(item.facts.served_model.take(), &self.secrets);
+        if let Some(loss) = &mut item.facts.loss {
+            without_secrets(loss, &self.secrets);
+        }
         if let Some(error) = item.facts.error.take() {
             item.facts.error = Some(dress(error, self.id.as_ref(), &self.secrets));
             self.end();

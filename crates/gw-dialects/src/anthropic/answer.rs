@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use gw_types::{FinishReason, GatewayError};
 
-use super::{decode, prompt::citation};
+use super::{decode, prompt::citation, unread};
 use crate::{
     json::Node,
     neutral::{
         ANSWER_TOOL, Content, Message, MessageChoice, Opaque, Origin, RawJson, Signature, Text, Thinking,
-        ToolUse,
+        ToolUse, UnreadFields,
     },
 };
 
@@ -23,6 +23,8 @@ pub fn read_message(raw: &Bytes) -> Result<Message, GatewayError> {
     let mut blocks: Vec<Content> = blocks.iter().filter_map(block).collect();
     blocks.extend(explanation(&node).map(Content::Refusal));
     let reason = finish_of(facts.finish, blocks.iter().any(|block| matches!(block, Content::ToolUse(_))));
+    let mut unread = UnreadFields::default();
+    unread::look(&node, &mut unread);
     let mut choice = MessageChoice::new(blocks, reason);
     choice.stop_sequence = node.filled("stop_sequence");
     Ok(Message {
@@ -31,6 +33,7 @@ pub fn read_message(raw: &Bytes) -> Result<Message, GatewayError> {
         choices: vec![choice],
         usage: facts.usage,
         service_tier: node.get("usage").and_then(|usage| usage.filled("service_tier")),
+        unread: unread.into_paths(),
     })
 }
 

@@ -6,12 +6,12 @@ mod tests;
 use bytes::Bytes;
 use gw_types::{FinishReason, GatewayError, Usage};
 
-use super::{answer, classify, finish, prompt::citation, usage::WireUsage};
+use super::{answer, classify, finish, prompt::citation, unread, usage::WireUsage};
 use crate::{
     event_reader::EventReader,
     failure::malformed,
     json::Node,
-    neutral::{ANSWER_TOOL, At, BlockKind, Content, Event, Origin, Signature, derived_finish},
+    neutral::{ANSWER_TOOL, At, BlockKind, Content, Event, Origin, Signature, UnreadFields, derived_finish},
     sse,
 };
 
@@ -30,6 +30,7 @@ pub struct StreamReader {
     finish: Option<FinishReason>,
     stop_sequence: Option<String>,
     explanation: Option<String>,
+    unread: UnreadFields,
     ended: bool,
 }
 
@@ -78,6 +79,7 @@ impl EventReader for StreamReader {
                 let field = |name| message.and_then(|message: &Node<'_>| message.filled(name));
                 events.push(Event::Start { id: field("id"), model: field("model") });
                 self.report(message.and_then(|message| message.get("usage")), events);
+                message.into_iter().for_each(|message| unread::look(message, &mut self.unread));
             }
             "content_block_start" => self.start(&node, events)?,
             "content_block_delta" => self.delta(&node, events),
@@ -90,11 +92,16 @@ impl EventReader for StreamReader {
                     self.explanation = answer::explanation(delta).or(self.explanation.take());
                 }
                 self.report(node.get("usage"), events);
+                unread::look_at_delta(&node, &mut self.unread);
             }
-            "message_stop" => self.complete(events),
+            "message_stop" => {
+                self.complete(events);
+                return Ok(());
+            }
             // Pings, and what is yet to be invented.
             _ => {}
         }
+        events.extend(self.unread.news().map(Event::Unread));
         Ok(())
     }
 }
@@ -195,7 +202,12 @@ impl StreamReader {
                 text("partial_json").map(|text| Event::ArgumentsDelta(at, text))
             }
             Some("citations_delta") => delta.get("citation").map(|node| Event::Citation(at, citation(node))),
-            Some(_) | None => None,
+            // A block that only its provider knows begins whole.
+            Some("input_json_delta") | None => None,
+            Some(other) => {
+                self.unread.add("content[].", other);
+                None
+            }
         };
         if let Some(Event::ArgumentsDelta(..)) = event {
             self.blocks[at.block as usize].is_bare = false;

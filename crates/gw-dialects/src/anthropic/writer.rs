@@ -96,7 +96,7 @@ impl StreamWriter {
                 self.finish = Some((*reason, stop_sequence.clone()));
             }
             // The format has neither further choices nor log probabilities.
-            Event::Finish { .. } | Event::Logprobs(..) => {}
+            Event::Finish { .. } | Event::Logprobs(..) | Event::Unread(_) => {}
             Event::Error(error) => {
                 self.ended = true;
                 out.extend_from_slice(&error_event(error, None));
@@ -146,6 +146,7 @@ impl StreamWriter {
             | Event::Logprobs(..)
             | Event::Finish { .. }
             | Event::Usage(_)
+            | Event::Unread(_)
             | Event::Error(_)
             | Event::End => {}
         }

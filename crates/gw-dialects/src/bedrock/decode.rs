@@ -12,7 +12,7 @@ use crate::{
     json::{Node, Value},
     neutral::{
         Citation, Content, Image, MediaSource, Message, MessageChoice, Opaque, Origin, RawJson, Signature,
-        Text, Thinking, ToolUse,
+        Text, Thinking, ToolUse, UnreadFields,
     },
 };
 
@@ -44,12 +44,15 @@ pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
     let mut blocks = Vec::new();
     content.items().iter().for_each(|block| read_block(block, &mut blocks));
     let reason = ending(&reason, blocks.len())?;
+    let mut unread = UnreadFields::default();
+    look_for_unread(&node, &mut unread);
     let mut choice = MessageChoice::new(blocks, reason);
     choice.stop_sequence = stop_sequence(&node);
     Ok(Message {
         choices: vec![choice],
         usage: node.get("usage").and_then(usage::read),
         service_tier: node.get("serviceTier").and_then(|tier| tier.filled("type")),
+        unread: unread.into_paths(),
         ..Message::default()
     })
 }
@@ -66,6 +69,16 @@ pub(super) fn ending(reason: &str, blocks: usize) -> Result<FinishReason, Gatewa
         Ending::Reason(reason) => Ok(reason),
         Ending::Broken => Err(malformed("the provider could not read the model's answer")),
     }
+}
+
+/// Looks for what is not read of an answer, or of the last event of a streamed one: a guardrail's trace above all.
+pub(super) fn look_for_unread(node: &Node<'_>, fields: &mut UnreadFields) {
+    fields.look(node, "", |name| match name {
+        "output" | "stopReason" | "usage" | "serviceTier" | "additionalModelResponseFields" => true,
+        // How the answer was made, and what keeps its length from being guessed.
+        "metrics" | "performanceConfig" | "p" => true,
+        _ => false,
+    });
 }
 
 /// Returns the stop sequence that was met, where the model's own fields say so.

@@ -13,7 +13,7 @@ use crate::{
     event_stream::{Decoder, Frame},
     failure::{interrupted, malformed},
     json::Node,
-    neutral::{Event, derived_finish},
+    neutral::{Event, UnreadFields, derived_finish},
 };
 
 /// Reads one streamed answer.
@@ -49,6 +49,7 @@ struct Reading {
     blocks: Blocks,
     finished: bool,
     accounted: bool,
+    unread: UnreadFields,
 }
 
 impl StreamReader {
@@ -118,6 +119,8 @@ impl Reading {
             "metadata" => {
                 self.accounted = true;
                 events.extend(node.get("usage").and_then(usage::read).map(Event::Usage));
+                decode::look_for_unread(&node, &mut self.unread);
+                events.extend(self.unread.news().map(Event::Unread));
                 Ok(())
             }
             // `messageStart` says the role, which is known; others are new and say nothing that gw waits for.

@@ -73,8 +73,7 @@ fn read(text: &str) -> Result<RequestFacts, Refusal> {
     };
     // Without a prompt the model begins from nothing, as at the start of a document.
     let prompts = body.prompts.unwrap_or(Inputs { count: 1, ..Inputs::default() });
-    let suffix_bytes = body.suffix.map_or(0, |text| text.decoded_len());
-    let suffix_classes = body.suffix.map(|text| text.classes()).unwrap_or_default();
+    let (suffix_bytes, suffix_classes) = body.suffix.map(|text| text.measured()).unwrap_or_default();
     let generated = body.choices.saturating_mul(u64::from(prompts.count));
     let needs =
         if body.stream { CapabilitySet::EMPTY.with(Capability::Streaming) } else { CapabilitySet::EMPTY };

@@ -1,7 +1,7 @@
 //! Reads of an embeddings answer what the pipeline acts on.
 
 use bytes::Bytes;
-use gw_types::{AnswerFacts, BoundedText, FinishReason, GatewayError};
+use gw_types::{AnswerFacts, BoundedText, FinishReason, GatewayError, Loss};
 
 use super::Encoding;
 use crate::{
@@ -42,6 +42,7 @@ pub fn read_answer(raw: &Bytes) -> Result<EmbeddingsAnswer, GatewayError> {
         served_model: answer.model,
         content_bytes: 0,
         tool_calls: false,
+        loss: Loss::default(),
     };
     Ok(EmbeddingsAnswer { facts, vectors: answer.vectors, encoding })
 }

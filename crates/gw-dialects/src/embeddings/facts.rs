@@ -155,8 +155,9 @@ impl Inputs {
         match reader.kind()? {
             Kind::String => {
                 let text = reader.string()?;
-                self.text_bytes += text.decoded_len();
-                self.text_classes = self.text_classes + text.classes();
+                let (bytes, classes) = text.measured();
+                self.text_bytes += bytes;
+                self.text_classes = self.text_classes + classes;
             }
             Kind::Array => reader.array::<Refusal>(|reader, index| {
                 self.tokens(1);

@@ -6,6 +6,7 @@ mod choice;
 mod grounding;
 mod logprobs;
 mod partial;
+mod unread;
 
 use gw_types::{GatewayError, Usage};
 
@@ -15,7 +16,7 @@ use crate::{
     collect::Collector,
     failure::malformed,
     json::Node,
-    neutral::{Event, Message},
+    neutral::{Event, Message, UnreadFields},
 };
 
 /// The most candidates of one answer.
@@ -69,6 +70,7 @@ pub(super) struct Reading {
     choices: Vec<Choice>,
     usage: WireUsage,
     reported: Option<Usage>,
+    unread: UnreadFields,
 }
 
 impl Reading {
@@ -108,6 +110,8 @@ impl Reading {
                 events.extend(classes.map(Event::Usage));
             }
         }
+        unread::look(node, &mut self.unread);
+        events.extend(self.unread.news().map(Event::Unread));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Tests of the JSON reader; `serde_json` is the oracle.
 
+use gw_types::TextClasses;
 use proptest::prelude::*;
 
 use super::{DEPTH_MAX, Fault, Kind, Reader, line_column};
@@ -123,7 +124,19 @@ proptest! {
         let text = serde_json::to_string(&said).unwrap();
         let read = Reader::new(&text).string().unwrap();
         prop_assert_eq!(read.decoded_len(), said.len() as u64);
+        prop_assert_eq!(read.measured(), (said.len() as u64, TextClasses::of(&said)));
         prop_assert_eq!(read.decoded(), said);
         prop_assert_eq!(read.span(), 0..text.len());
+    }
+
+    /// Lines of every length that is put together, and of some that are not.
+    #[test]
+    fn long_strings_are_measured_as_what_they_say(
+        lines in prop::collection::vec(("[ -~é你🙂]{1,12}", 1_usize..400), 1..12),
+    ) {
+        let said = lines.iter().map(|(line, times)| line.repeat(*times)).collect::<Vec<_>>().join("\n");
+        let text = serde_json::to_string(&said).unwrap();
+        let read = Reader::new(&text).string().unwrap();
+        prop_assert_eq!(read.measured(), (said.len() as u64, TextClasses::of(&said)));
     }
 }

@@ -80,6 +80,9 @@ pub enum Event {
     },
     /// What the call used so far.
     Usage(Usage),
+    /// A field of the provider's answer that the neutral form has no place for: its path in the provider's format. Each is
+    /// said once.
+    Unread(String),
     /// The provider failed; nothing follows.
     Error(GatewayError),
     /// The answer is complete; nothing follows.
@@ -103,6 +106,7 @@ impl std::fmt::Debug for Event {
             Self::Logprobs(..) => "Logprobs",
             Self::Finish { choice, reason, .. } => return write!(f, "Finish({choice}, {reason})"),
             Self::Usage(usage) => return write!(f, "Usage({usage:?})"),
+            Self::Unread(path) => return write!(f, "Unread({path})"),
             Self::Error(error) => return write!(f, "Error({error:?})"),
             Self::End => "End",
         };

@@ -17,6 +17,8 @@ pub struct Message {
     pub usage: Option<Usage>,
     /// The tier that served it, in the provider's word.
     pub service_tier: Option<String>,
+    /// Fields of the provider's answer that have no place here: their paths in the provider's format.
+    pub unread: Vec<String>,
 }
 
 /// One answer. Prints its shape, not its words.

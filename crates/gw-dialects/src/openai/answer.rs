@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use gw_types::{ErrorKind, FinishReason, GatewayError};
 
-use super::{decode, finish};
+use super::{decode, finish, unread};
 use crate::{
     json::{Node, Value},
     neutral::{
         Citation, Content, Message, MessageChoice, Origin, RawJson, Signature, Text, Thinking, ToolUse,
+        UnreadFields,
     },
 };
 
@@ -23,12 +24,15 @@ pub fn read_message(raw: &Bytes) -> Result<Message, GatewayError> {
     let node = Node::read(text).map_err(|_| malformed())?;
     let sources = sources(&node);
     let choices = node.get("choices").map(Node::items).unwrap_or_default();
+    let mut unread = UnreadFields::default();
+    unread::look(&node, &mut unread);
     Ok(Message {
         id: node.filled("id"),
         model: node.filled("model"),
         choices: choices.iter().map(|choice| self::choice(choice, &sources)).collect(),
         usage: facts.usage,
         service_tier: node.filled("service_tier"),
+        unread: unread.into_paths(),
     })
 }
 

@@ -4,7 +4,7 @@
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{AnswerFacts, BoundedText, GatewayError};
+use gw_types::{AnswerFacts, BoundedText, GatewayError, Loss};
 
 use super::{
     classify,
@@ -41,6 +41,7 @@ pub(crate) fn read_choices(raw: &Bytes, part: Part) -> Result<AnswerFacts, Gatew
         served_model: answer.model,
         content_bytes: answer.choices.content_bytes,
         tool_calls: answer.choices.tool_calls,
+        loss: Loss::default(),
     })
 }
 

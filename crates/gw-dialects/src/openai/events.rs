@@ -8,12 +8,12 @@ use bytes::Bytes;
 use gw_types::{FinishReason, GatewayError, Usage};
 
 use self::calls::Calls;
-use super::{answer, classify, content::CHOICES_MAX, finish, usage::WireUsage};
+use super::{answer, classify, content::CHOICES_MAX, finish, unread, usage::WireUsage};
 use crate::{
     event_reader::EventReader,
     failure::{interrupted, malformed},
     json::{Node, Reader},
-    neutral::{At, BlockKind, Citation, Event, Origin, Signature, derived_finish},
+    neutral::{At, BlockKind, Citation, Event, Origin, Signature, UnreadFields, derived_finish},
     sse,
 };
 
@@ -41,6 +41,7 @@ pub struct StreamReader {
     usage: WireUsage,
     reported: Option<Usage>,
     sources: Vec<Citation>,
+    unread: UnreadFields,
     started: bool,
     ended: bool,
 }
@@ -163,6 +164,11 @@ impl StreamReader {
         let groq = chunk.get("x_groq").and_then(|groq| groq.get("usage"));
         if let Some(usage) = chunk.get("usage").or(groq) {
             self.usage(usage, events);
+        }
+        unread::look(chunk, &mut self.unread);
+        unread::look_at_tier(chunk, &mut self.unread);
+        if self.started {
+            events.extend(self.unread.news().map(Event::Unread));
         }
         Ok(())
     }

@@ -70,8 +70,9 @@ impl Contents {
     }
 
     fn text(&mut self, text: Text<'_>) {
-        self.text_bytes += text.decoded_len();
-        self.text_classes = self.text_classes + text.classes();
+        let (bytes, classes) = text.measured();
+        self.text_bytes += bytes;
+        self.text_classes = self.text_classes + classes;
     }
 
     fn content(&mut self, reader: &mut Reader<'_>) -> Result<(), Refusal> {

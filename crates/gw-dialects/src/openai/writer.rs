@@ -97,6 +97,7 @@ impl StreamWriter {
                 self.chunk(*choice, out, |_| {}, None, Some(finish::write(*reason)));
             }
             Event::Usage(usage) => self.usage = Some(*usage),
+            Event::Unread(_) => {}
             Event::Error(error) => out.extend_from_slice(&error_event(error)),
             Event::End => self.usage_chunk(out),
         }

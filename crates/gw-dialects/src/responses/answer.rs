@@ -7,7 +7,10 @@ use super::{decode, prompt::items::thought};
 use crate::{
     failure::malformed,
     json::Node,
-    neutral::{Citation, Content, Message, MessageChoice, Opaque, Origin, RawJson, Signature, Text, ToolUse},
+    neutral::{
+        Citation, Content, Message, MessageChoice, Opaque, Origin, RawJson, Signature, Text, ToolUse,
+        UnreadFields,
+    },
     openai::answer::{arguments, signature},
 };
 
@@ -21,7 +24,11 @@ pub fn read_message(raw: &Bytes) -> Result<Message, GatewayError> {
     let node = Node::read(text).map_err(|_| malformed("the provider's answer is not readable"))?;
     let items = node.get("output").map(Node::items).unwrap_or_default();
     let mut blocks = Vec::new();
-    items.iter().for_each(|item| read_item(item, &mut blocks));
+    let mut unread = UnreadFields::default();
+    for item in items {
+        read_item(item, &mut blocks);
+        look_for_unread(item, &mut unread);
+    }
     let mut choice = MessageChoice::new(blocks, facts.finish.unwrap_or(FinishReason::Other));
     choice.logprobs = logprobs(items);
     Ok(Message {
@@ -30,6 +37,7 @@ pub fn read_message(raw: &Bytes) -> Result<Message, GatewayError> {
         choices: vec![choice],
         usage: facts.usage,
         service_tier: node.filled("service_tier"),
+        unread: unread.into_paths(),
     })
 }
 
@@ -53,6 +61,23 @@ pub(super) fn read_item(item: &Node<'_>, blocks: &mut Vec<Content>) {
         Some(_) | None => {
             let value = RawJson::new(item.raw);
             blocks.extend(value.map(|value| Content::Opaque(Opaque { origin: Origin::OpenAi, value })));
+        }
+    }
+}
+
+/// Looks for what is not read of an item: of a message only, for others are read whole.
+pub(super) fn look_for_unread(item: &Node<'_>, fields: &mut UnreadFields) {
+    if item.text("type").as_deref() != Some("message") {
+        return;
+    }
+    fields.look(item, "output[].", |name| matches!(name, "id" | "role" | "type" | "status" | "content"));
+    for part in item.get("content").map(Node::items).unwrap_or_default() {
+        fields.look(part, "output[].content[].", |name| {
+            matches!(name, "type" | "text" | "refusal" | "annotations" | "logprobs")
+        });
+        let annotations = part.get("annotations").map(Node::items).unwrap_or_default();
+        if annotations.iter().any(|annotation| citation(annotation).is_none()) {
+            fields.add("output[].content[].", "annotations");
         }
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 use std::ops::Range;
 
 use bytes::Bytes;
-use gw_types::{AnswerFacts, BoundedText, ErrorKind, FinishReason, GatewayError, Usage};
+use gw_types::{AnswerFacts, BoundedText, ErrorKind, FinishReason, GatewayError, Loss, Usage};
 
 use crate::{
     failure::malformed,
@@ -38,6 +38,7 @@ pub fn read_answer(raw: &Bytes) -> Result<AnswerFacts, GatewayError> {
         served_model: response.served_model(),
         content_bytes: response.content_bytes,
         tool_calls: response.tool_calls,
+        loss: Loss::default(),
     })
 }
 

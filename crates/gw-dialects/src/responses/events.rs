@@ -7,7 +7,7 @@ use bytes::Bytes;
 use gw_types::{FinishReason, GatewayError};
 
 use super::{
-    answer::{as_chat, citation, encrypted, read_item},
+    answer::{as_chat, citation, encrypted, look_for_unread, read_item},
     decode::Response,
     reply::block_events,
 };
@@ -15,7 +15,7 @@ use crate::{
     event_reader::EventReader,
     failure::{interrupted, malformed},
     json::{Node, Reader},
-    neutral::{At, BlockKind, Content, Event, derived_finish},
+    neutral::{At, BlockKind, Content, Event, UnreadFields, derived_finish},
     openai::{
         answer::{arguments, signature},
         classify,
@@ -37,6 +37,7 @@ pub struct StreamReader {
     items: Vec<Item>,
     /// The block of text, reasoning or a refusal that is open.
     open: Option<Open>,
+    unread: UnreadFields,
     started: bool,
     called: bool,
     refused: bool,
@@ -218,6 +219,9 @@ impl StreamReader {
         let open = self.open.filter(|open| open.item == index);
         let item = self.know(index)?;
         item.done = true;
+        look_for_unread(finished, &mut self.unread);
+        events.extend(self.unread.news().map(Event::Unread));
+        let item = self.know(index)?;
         let (call, said) = (item.call, item.said);
         if let Some(at) = call {
             if !said {

@@ -301,8 +301,9 @@ impl Contents {
     }
 
     fn text(&mut self, text: Text<'_>) {
-        self.text_bytes += text.decoded_len();
-        self.text_classes = self.text_classes + text.classes();
+        let (bytes, classes) = text.measured();
+        self.text_bytes += bytes;
+        self.text_classes = self.text_classes + classes;
     }
 
     /// Counts the text of a value, whatever it is: what a provider can read out of an item is never more. The recursion is

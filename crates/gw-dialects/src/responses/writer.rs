@@ -104,7 +104,11 @@ impl StreamWriter {
             Event::Usage(usage) => self.usage = Some(*usage),
             Event::Error(error) => write_failure(&mut self.output, &self.base, error, out),
             Event::End => self.end(out),
-            Event::Start { .. } | Event::BlockStart(..) | Event::Logprobs(..) | Event::Finish { .. } => {}
+            Event::Start { .. }
+            | Event::BlockStart(..)
+            | Event::Logprobs(..)
+            | Event::Finish { .. }
+            | Event::Unread(_) => {}
         }
     }
 

@@ -8,7 +8,7 @@ use gw_types::{BoundedText, FinishReason, FrameFacts, GatewayError, Operation, S
 use super::{WireFormat, combined, untranslatable};
 use crate::{
     anthropic, bedrock, gemini,
-    neutral::{AnswerStamp, BlockKind, Event},
+    neutral::{AnswerLoss, AnswerStamp, BlockKind, Event},
     openai, responses,
 };
 
@@ -36,6 +36,7 @@ pub struct StreamTranslator {
     reader: Reader,
     writer: Writer,
     events: Vec<Event>,
+    loss: AnswerLoss,
     finish: Option<FinishReason>,
     ended: bool,
 }
@@ -80,7 +81,8 @@ impl StreamTranslator {
                 return Err(untranslatable(translation.to));
             }
         };
-        Ok(Self { reader, writer, events: Vec::new(), finish: None, ended: false })
+        let loss = AnswerLoss::new(translation.to);
+        Ok(Self { reader, writer, events: Vec::new(), loss, finish: None, ended: false })
     }
 
     /// Adds the next bytes of the body; appends what they bring to `sink`: one item, or none.
@@ -139,6 +141,7 @@ impl StreamTranslator {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.note(&event, &mut facts);
+            self.loss.note(&event);
             if let Event::Error(error) = event {
                 facts.error = Some(error);
                 self.ended = true;
@@ -156,6 +159,7 @@ impl StreamTranslator {
             }
         }
         self.events = events;
+        facts.loss = self.loss.news();
         StreamItem { raw: out.freeze(), facts }
     }
 
@@ -186,6 +190,7 @@ impl StreamTranslator {
             | Event::Citation(..)
             | Event::BlockStop(_)
             | Event::Logprobs(..)
+            | Event::Unread(_)
             | Event::Error(_)
             | Event::End => {}
         }

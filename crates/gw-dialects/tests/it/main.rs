@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod answer_losses;
 mod bedrock;
 mod completions;
 mod embeddings;

@@ -172,6 +172,7 @@ fn message(blocks: Vec<Content>, length: bool) -> Message {
         choices: vec![MessageChoice::new(blocks, finish)],
         usage: Some(usage),
         service_tier: None,
+        unread: Vec::new(),
     }
 }
 

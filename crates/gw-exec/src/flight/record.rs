@@ -42,6 +42,7 @@ pub(super) fn blank_record(
         model_version: None,
         served_model: None,
         replay_of: None,
+        origin: None,
         decision: DecisionRecord::default(),
         attempts: Vec::new(),
         cache: CacheState::Bypass,

@@ -12,7 +12,7 @@ use std::{
 use futures_core::Stream;
 use gw_types::{
     AnswerFacts, AnswerStream, AttemptEnd, BoundedText, ErrorKind, FinishReason, FrameFacts, GatewayError,
-    MonoTime, NormalizedRequest, Outcome, Sleep, StreamCollector, StreamItem, TokenCount,
+    Loss, MonoTime, NormalizedRequest, Outcome, Sleep, StreamCollector, StreamItem, TokenCount,
 };
 
 use super::{Ending, RelayItem, poll_ending};
@@ -157,6 +157,10 @@ impl Own {
         self.facts.content_bytes += u64::from(facts.content_bytes);
         self.facts.tool_calls |= facts.tool_calls;
         self.facts.finish = worse(self.facts.finish, facts.finish);
+        if let Some(loss) = &facts.loss {
+            flight.lose(loss);
+            self.facts.loss.items.extend_from_slice(&loss.items);
+        }
         if let Some(model) = &facts.served_model {
             flight.record().served_model = Some(model.clone());
             self.facts.served_model = Some(model.clone());
@@ -183,12 +187,13 @@ impl Own {
             Some((write.filter(|_| !broken)?, Arc::new(completion?)))
         });
         if let (Some((write, completion)), Some(flight)) = (collected, &mut self.flight) {
+            let loss = flight.lost().clone();
             let record = flight.record();
             if let Some(serving) = record.serving.clone() {
                 let answer = Remembered {
                     raw: None,
                     completion: Some(completion),
-                    facts: self.facts.clone(),
+                    facts: AnswerFacts { loss, ..self.facts.clone() },
                     serving,
                     model_version: record.model_version.clone(),
                     origin: record.id.clone(),
@@ -238,6 +243,11 @@ impl Own {
     /// Returns the model that the provider says is answering, once it has.
     pub(crate) fn served_model(&self) -> Option<&BoundedText> {
         self.facts.served_model.as_ref()
+    }
+
+    /// Returns what the translation of the answer has lost since the last time.
+    pub(crate) fn take_loss(&mut self) -> Loss {
+        std::mem::take(&mut self.facts.loss)
     }
 
     /// Ends the stream when its deadline has passed or nothing has come for too long.

@@ -75,6 +75,11 @@ impl Shared {
                     flight.record().served_model = Some(model);
                 }
             }
+            Part::Lost(loss) => {
+                if let Some(Place::Follower(_, flight)) = &mut self.place {
+                    flight.lose(&loss);
+                }
+            }
             Part::Capped(output) => self.end(Outcome::Capped, RelayItem::Capped { output }),
             // Neither comes after the beginning of a stream.
             Part::Call(_) | Part::Opened(_) | Part::Whole(..) => {}

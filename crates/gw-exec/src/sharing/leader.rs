@@ -218,6 +218,10 @@ async fn pump(mut relay: Own, mut upstream: PartUpstream, head: ReplyHead) {
             served = Some(model.clone());
             upstream.push(Part::Served(model.clone()), 0);
         }
+        let loss = relay.take_loss();
+        if !loss.items.is_empty() {
+            upstream.push(Part::Lost(Arc::new(loss)), 0);
+        }
         match item {
             Some(RelayItem::Bytes(bytes)) => {
                 let weight = bytes.len();

@@ -19,6 +19,7 @@ const LEFT_OUT: [(&[&str], &[&str], Left); 14] = [
             "model_version",
             "served_model",
             "replay_of",
+            "origin",
             "error",
             "answer_schema",
         ],

@@ -133,7 +133,7 @@ pub(super) fn complete(text: &str, usage: Option<Usage>, finish: FinishReason) -
             finish: Some(finish),
             served_model: Some(BoundedText::new("scripted")),
             content_bytes: count(text.len()),
-            tool_calls: false,
+            ..AnswerFacts::default()
         },
         upstream_request_id: Some(BoundedText::new("req-scripted")),
     }

@@ -36,6 +36,7 @@ impl AccountingRecord {
             model_version,
             served_model,
             replay_of,
+            origin,
             decision,
             attempts,
             cache,
@@ -69,6 +70,7 @@ impl AccountingRecord {
         to.nested(key!("latency"), |to| write_latency(latency, to));
         texts(&mut to, key!("loss"), loss);
         optional_text(&mut to, key!("model_version"), model_version.as_ref());
+        optional_name(&mut to, key!("origin"), origin.as_ref().map(RequestId::as_str));
         to.name(key!("outcome"), outcome.as_str());
         to.unless_zero_wide(key!("overrun"), overrun.pico());
         to.flag(key!("priced_by_fallback"), *priced_by_fallback);
@@ -81,14 +83,18 @@ impl AccountingRecord {
         optional_text(&mut to, key!("schema_version"), schema_version.as_ref());
         optional_text(&mut to, key!("served_model"), served_model.as_ref());
         optional_name(&mut to, key!("serving"), serving.as_ref().map(DeploymentName::as_str));
-        if !side_costs.is_empty() {
-            to.list(key!("side_costs"), side_costs, |to, side| to.object(|to| write_side_cost(side, to)));
-        }
+        write_side_costs(side_costs, &mut to);
         to.signed(key!("started"), started.micros());
         to.name(key!("tenant"), tenant.as_str());
         optional_text(&mut to, key!("traceparent"), traceparent.as_ref());
         to.nested(key!("usage"), |to| write_usage(usage, to));
         to.close();
+    }
+}
+
+fn write_side_costs(side_costs: &[SideCost], to: &mut JsonObject<'_>) {
+    if !side_costs.is_empty() {
+        to.list(key!("side_costs"), side_costs, |to, side| to.object(|to| write_side_cost(side, to)));
     }
 }
 
@@ -325,7 +331,7 @@ mod tests {
         "id":"req_000000000000000000000000000000ff","key":"batch",
         "latency":{"backoff_us":2,"own_us":997,"queue_us":1,"total_us":900000,"upstream_first_byte_us":300000,
             "upstream_rest_us":599000},
-        "loss":["logit_bias"],"model_version":"2025-04-14","outcome":"capped","overrun":1,"priced_by_fallback":true,
+        "loss":["logit_bias"],"model_version":"2025-04-14","origin":"req_0","outcome":"capped","overrun":1,"priced_by_fallback":true,
         "primary":"ptu","prompt_version":"summary-3","reserved":18446744073709551616,"route":"restricted-reasoning",
         "schema_version":"2","served_model":"gpt-4.1-2025-04-14","serving":"eu",
         "side_costs":[{"cost":3,"deployment":"embed","purpose":"the embedding"}],

@@ -171,7 +171,8 @@ impl Contents {
     }
 
     fn text(&mut self, text: Text<'_>) {
-        self.text_bytes += text.decoded_len();
-        self.text_classes = self.text_classes + text.classes();
+        let (bytes, classes) = text.measured();
+        self.text_bytes += bytes;
+        self.text_classes = self.text_classes + classes;
     }
 }
