@@ -32,9 +32,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Failure> {
         return absent(&suite);
     }
     let home = clients_home()?;
-    host::run(
-        Command::new("bash").arg(suite.join("setup.sh")).args(PARTS).env("CLIENTS_HOME", &home),
-    )?;
+    host::run(Command::new("bash").arg(suite.join("setup.sh")).args(PARTS).env("CLIENTS_HOME", &home))?;
     host::run(&mut host::cargo(root, ["build", "--locked", "-p", "gw-cli"]))?;
     let target = workspace::metadata(root).map_err(Failure::Work)?.target_directory;
 
