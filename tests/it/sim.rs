@@ -6,8 +6,10 @@
 
 mod checks;
 mod client;
+mod coverage;
 mod draw;
 mod house;
+mod kin;
 mod ledger;
 mod provider;
 mod run;
@@ -16,9 +18,12 @@ mod shrink;
 mod stage;
 mod wire;
 
-use std::{env, time::Instant};
+use std::{collections::BTreeMap, env, time::Instant};
 
-use self::{run::play, script::Script};
+use self::{
+    run::{play, play_and_tell},
+    script::Script,
+};
 
 /// Seeds of every test run without optimisation; `cargo xtask ci` plays 2,000 with it.
 const SEEDS: u64 = 300;
@@ -47,12 +52,14 @@ fn plan() -> (u64, u64, Instant) {
 fn no_seed_breaks_an_invariant() {
     let (from, count, began) = plan();
     let (mut asks, mut calls, mut steps) = (0, 0, 0);
+    let mut seen = BTreeMap::new();
     for seed in from..from + count {
         let script = draw::script(seed);
         let outcome = play(&script);
         if let Some(fault) = outcome.fault {
             panic!("{}", report(seed, &script, &fault));
         }
+        outcome.seen.into_iter().for_each(|(what, times)| *seen.entry(what).or_insert(0) += times);
         (asks, calls, steps) = (asks + outcome.asks, calls + outcome.calls, steps + outcome.steps);
         if (seed + 1 - from).is_multiple_of(500) {
             let (played, seconds) = (seed + 1 - from, began.elapsed().as_secs_f64());
@@ -64,7 +71,10 @@ fn no_seed_breaks_an_invariant() {
     println!(
         "sim: {count} seeds from {from}, {asks} requests, {calls} calls, {steps} steps, {seconds:.1} s, {rate:.0} seeds a second"
     );
+    println!("sim: {seen:?}");
     assert!(calls > 0 && steps > asks);
+    let missing: Vec<_> = coverage::EVERYTHING.iter().filter(|what| !seen.contains_key(**what)).collect();
+    assert!(count < SEEDS || missing.is_empty(), "{count} seeds have never shown {missing:?}");
 }
 
 #[test]
@@ -78,7 +88,7 @@ fn kept_scripts_break_nothing_any_more() {
 #[test]
 fn i13_a_seed_replays_exactly() {
     for seed in 0..20 {
-        let (one, other) = (play(&draw::script(seed)), play(&draw::script(seed)));
+        let (one, other) = (play_and_tell(&draw::script(seed)), play_and_tell(&draw::script(seed)));
         assert_eq!(one.digest, other.digest, "seed {seed}");
         assert!(one.digest.len() > 100);
     }

@@ -180,7 +180,11 @@ impl KeptContent {
     /// Answers as a stream.
     pub(crate) async fn stream(self, flight: Box<Flight>) -> Result<Reply<StreamBody>, Failure> {
         match self {
-            Self::Events(kept) => Ok(Reply { head: finish(flight).await, body: StreamBody::Kept(kept) }),
+            Self::Events(kept) => {
+                // What was cut once is cut each time it is given, and its record says so.
+                let outcome = if kept.capped.is_some() { Outcome::Capped } else { Outcome::Ok };
+                Ok(Reply { head: finish_as(flight, outcome).await, body: StreamBody::Kept(kept) })
+            }
             Self::Completion(completion) => {
                 Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
             }
@@ -568,10 +572,14 @@ pub(crate) async fn remember(flight: &mut Flight, write: Option<Box<CacheWrite>>
 }
 
 /// Steps 9 and 11 for a whole answer: settles, leaves the record, returns the evidence.
-pub(crate) async fn finish(mut flight: Box<Flight>) -> ReplyHead {
-    let mut head = flight.head(Outcome::Ok);
+pub(crate) async fn finish(flight: Box<Flight>) -> ReplyHead {
+    finish_as(flight, Outcome::Ok).await
+}
+
+async fn finish_as(mut flight: Box<Flight>, outcome: Outcome) -> ReplyHead {
+    let mut head = flight.head(outcome);
     head.cost = flight.cost_so_far();
-    let receipt = flight.close(Outcome::Ok, None);
+    let receipt = flight.close(outcome, None);
     head.refresh(&flight);
     stored(receipt).await;
     head

@@ -1,15 +1,18 @@
 //! The invariants, looked at after every step.
 
-use gw_exec::{Gateway, ScopeSnapshot};
-use gw_types::{AccountingRecord, Clock, ErrorKind, Money, Outcome};
+use std::collections::BTreeMap;
+
+use gw_exec::{BreakerState, Gateway, ScopeSnapshot};
+use gw_types::{AccountingRecord, CacheState, Clock, ErrorKind, Money, Outcome, TenantId};
 
 use super::{
     client::{End, Seen},
+    coverage::{count, count_seen},
     house::{self, cost, deployment_name, tenant_name},
     provider::{ask_of, marker},
     run::Run,
-    script::{Control, Told},
-    stage::{AskLog, Log},
+    script::{Control, Told as Usage},
+    stage::{AskLog, Log, Recorded, Told},
     wire::{self, CANARY},
 };
 
@@ -20,6 +23,10 @@ const TICK_US: u64 = 1;
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     records: usize,
+    /// The tenants, by number.
+    names: Vec<TenantId>,
+    /// What the records say so far, by tenant: spent, and billed beyond the bound.
+    books: BTreeMap<TenantId, (Money, Money)>,
 }
 
 /// A tenant's limits before a request was first looked at.
@@ -47,6 +54,9 @@ impl Checks {
         fault.map_or(Ok(()), Err)?;
         self.new_records(run)?;
         let tenants = run.stage.script.worlds[0].tenants.len();
+        if self.names.is_empty() {
+            self.names = (0..tenants).map(tenant_name).collect();
+        }
         for tenant in 0..tenants {
             self.tenant(run, tenant)?;
         }
@@ -57,20 +67,18 @@ impl Checks {
             rule(open <= in_use || deployment.limit.is_none(), || {
                 format!("{}: {open} calls hold {in_use} slots", deployment.name)
             })?;
+            if deployment.breaker.state == BreakerState::Open {
+                run.stage.with(|log| log.count("open breaker"));
+            }
         }
         Ok(())
     }
 
     fn tenant(&self, run: &Run, tenant: usize) -> Verdict {
         let open = run.stage.with(|log| open_calls(log, tenant));
-        let spent = run.ledger.look(|records| {
-            let name = tenant_name(tenant);
-            let own = || records.iter().filter(|record| record.tenant == name);
-            let spent: Money = own().map(cost).sum();
-            let overrun: Money = own().map(|record| record.overrun).sum();
-            (spent, overrun)
-        });
-        for scope in run.gateway.scope_snapshots(&tenant_name(tenant)) {
+        let name = &self.names[tenant];
+        let spent = self.books.get(name).copied().unwrap_or_default();
+        for scope in run.gateway.scope_snapshots(name) {
             for bucket in [&scope.requests, &scope.tokens].into_iter().flatten() {
                 let (remaining, limit) = (bucket.remaining, bucket.limit);
                 rule(remaining <= limit, || format!("i5: t{tenant} has {remaining} of {limit}"))?;
@@ -94,6 +102,9 @@ impl Checks {
         run.ledger.look(|records| {
             for record in &records[self.records..] {
                 self.records += 1;
+                let (spent, overrun) = self.books.entry(record.tenant.clone()).or_default();
+                *spent = spent.saturating_add(cost(record));
+                *overrun = overrun.saturating_add(record.overrun);
                 run.stage.with(|log| self.record(run, log, record))?;
             }
             Ok(())
@@ -113,11 +124,23 @@ impl Checks {
             });
         }
         let number = ask_of(record.traceparent.as_ref());
+        let until = log.call_until(number);
+        let told = log.asks[number].told;
         let ask = &mut log.asks[number];
         ask.records += 1;
-        ask.recorded = Some((record.outcome, record.error));
+        let recorded = Recorded {
+            outcome: record.outcome,
+            error: record.error,
+            cache: record.cache,
+            is_replay: record.replay_of.is_some(),
+        };
+        ask.recorded = Some(recorded);
         let say = |what: &str| format!("{what} (request {number}): {json}");
         rule(ask.records == 1, || say("i12: two records"))?;
+        rule(record.error != Some(ErrorKind::Internal), || say("internal"))?;
+        // Of a shared call the record may come after the answer.
+        let alike = told.is_none_or(|told| told_alike(recorded, told));
+        rule(alike, || say("the record says something else than the client was told"))?;
         let mut calls: Vec<_> = ask.calls.iter().map(|call| deployment_name(call.deployment)).collect();
         let mut attempts: Vec<_> = record.attempts.iter().map(|attempt| attempt.deployment.clone()).collect();
         if run.stage.script.worlds[ask.world].hedge {
@@ -126,7 +149,7 @@ impl Checks {
             attempts.sort();
         }
         rule(calls == attempts, || say("i12: the attempts are not the calls"))?;
-        if record.cache.is_hit() {
+        if record.cache.is_hit() || recorded.is_replay {
             let is_free = record.cost.is_zero() && record.side_costs.is_empty() && calls.is_empty();
             rule(is_free, || say("i8: a hit has cost something"))?;
         } else {
@@ -139,7 +162,7 @@ impl Checks {
             rule(calls.is_empty(), || say("i7: a refusal has called a provider"))?;
         }
         rule(record.outcome != Outcome::Cancelled || ask.gone, || say("cancelled, and the client waits"))?;
-        let deadline = ask.deadline.map_or(0, |at| at.nanos() / 1_000);
+        let deadline = until.map_or(0, |at| at.nanos() / 1_000);
         let ended = run.stage.clock.now().nanos() / 1_000;
         let slack = TICK_US + u64::from(ask.ask.reads_every) * 1_000;
         rule(ended <= deadline + slack, || say("i14: ended after its deadline"))?;
@@ -153,7 +176,9 @@ impl Checks {
             let covered = reserved.saturating_add(record.overrun);
             rule(cost(record) <= covered, || say("i15: more spent than reserved and overrun"))?;
         }
-        served(ask, record, &say)
+        served(ask, record, &say)?;
+        count(log, record);
+        Ok(())
     }
 
     /// When nothing can go on before time does.
@@ -164,17 +189,22 @@ impl Checks {
             .clone()
             .any(|deployment| deployment.pace.is_some() || deployment.tokens_in_flight.is_some());
         for tenant in 0..script.worlds[0].tenants.len() {
-            let (open, waiting) = run.stage.with(|log| {
-                let own =
-                    log.asks.iter().filter(|ask| ask.ask.tenant == tenant && !ask.ended && ask.records == 0);
-                (open_calls(log, tenant), own.count())
+            let (open, waiting, noting) = run.stage.with(|log| {
+                let own = || {
+                    let own = log.asks.iter().filter(|ask| ask.ask.tenant == tenant);
+                    own.filter(|ask| !ask.ended && ask.records == 0)
+                };
+                // Before its first call a request with a key waits for the ledger, and has its place by then.
+                let noting = own().filter(|ask| ask.ask.key.is_some() && ask.calls.is_empty());
+                let noting = if run.ledger.is_stalled() { noting.count() } else { 0 };
+                (open_calls(log, tenant), own().count(), u32::try_from(noting).unwrap())
             });
             for scope in run.gateway.scope_snapshots(&tenant_name(tenant)) {
                 if !matches!(&scope.scope, gw_exec::Scope::Tenant(_)) {
                     continue;
                 }
                 let in_use = scope.concurrency.in_use;
-                rule(has_lanes || in_use == open, || {
+                rule(has_lanes || (open..=open + noting).contains(&in_use), || {
                     format!("t{tenant} holds {in_use} slots for {open} calls")
                 })?;
                 let reserved: Money = scope.budgets.iter().map(|budget| budget.reserved).sum();
@@ -190,12 +220,27 @@ impl Checks {
                 format!("{} holds {in_use} slots for {open} calls", deployment.name)
             })?;
         }
+        self.nobody_is_forgotten(run)?;
         let holders = run
             .stage
-            .with(|log| log.asks.iter().filter(|ask| ask.admitted && !ask.ended && ask.records == 0).count());
+            .with(|log| log.asks.iter().filter(|ask| ask.admitted && !ask.lost && ask.records == 0).count());
         let taken = run.ledger.taken();
         rule(u32::try_from(holders).unwrap() == taken, || {
             format!("i12: {taken} places in the ledger for {holders} requests")
+        })
+    }
+
+    /// A call, or a request without a record, whose client is gone goes on for somebody else or not at all.
+    fn nobody_is_forgotten(&self, run: &Run) -> Verdict {
+        run.stage.with(|log| {
+            for (number, ask) in log.asks.iter().enumerate() {
+                let is_gone = (ask.gone || ask.ended) && !ask.lost;
+                let is_open = ask.calls.iter().any(|call| call.open) || ask.admitted && ask.records == 0;
+                rule(!is_gone || !is_open || log.is_followed(number), || {
+                    format!("i12: request {number} goes on for nobody")
+                })?;
+            }
+            Ok(())
         })
     }
 
@@ -203,18 +248,27 @@ impl Checks {
     pub(crate) fn ended(&mut self, run: &Run, number: usize, seen: &Seen, before: Option<Before>) -> Verdict {
         self.new_records(run)?;
         run.stage.with(|log| {
+            count_seen(log, seen);
+            log.asks[number].told = Some(seen.told());
+            // A call that has a task of its own hears of the end in its next turn, before time goes on.
+            let may_go_on = log.has_twin(number);
             let ask = &log.asks[number];
             let say = |what: &str| format!("{what} (request {number}): {seen:?}");
             let open = ask.calls.iter().any(|call| call.open);
-            rule(!open, || say("ended with an open call"))?;
+            rule(!open || may_go_on, || say("ended with an open call"))?;
             let was_read = !matches!(seen, Seen::Turned(_) | Seen::Left);
-            rule(!was_read || ask.records == 1, || say("i12: answered without a record"))?;
-            told_alike(ask.recorded, seen).map_err(|what| say(&what))?;
+            rule(!was_read || may_go_on || ask.records == 1, || say("i12: answered without a record"))?;
+            let alike = ask.recorded.is_none_or(|recorded| told_alike(recorded, seen.told()));
+            rule(alike, || say("the record says something else than the client was told"))?;
             match seen {
                 Seen::Turned(kind) => {
                     rule(*kind == ErrorKind::Overloaded && !ask.admitted, || say("turned away"))
                 }
-                Seen::Failed { kind, printed, attempts } => {
+                Seen::Failed { kind, printed, attempts, .. } => {
+                    let is_conflict = *kind == ErrorKind::IdempotencyConflict;
+                    rule(!is_conflict || log.with_key(number).any(|other| other.admitted), || {
+                        say("a conflict with nobody")
+                    })?;
                     rule(!printed.contains(CANARY), || say("i18: an error prints a provider's words"))?;
                     rule(*attempts as usize == ask.calls.len(), || say("another number of attempts"))?;
                     rule(*kind != ErrorKind::Internal, || say("internal"))
@@ -284,21 +338,19 @@ fn open_calls(log: &Log, tenant: usize) -> u32 {
     u32::try_from(own.flat_map(|ask| &ask.calls).filter(|call| call.open).count()).unwrap()
 }
 
-/// Judges whether the record says of the end what the client was told.
-fn told_alike(recorded: Option<(Outcome, Option<ErrorKind>)>, seen: &Seen) -> Verdict {
-    let Some((outcome, error)) = recorded else { return Ok(()) };
-    let alike = match seen {
-        Seen::Failed { kind, .. } | Seen::Streamed { end: End::Failed(kind), .. } => error == Some(*kind),
-        Seen::Whole { .. } | Seen::Streamed { end: End::Done, .. } => outcome == Outcome::Ok,
-        Seen::Streamed { end: End::Capped, .. } => outcome == Outcome::Capped,
-        Seen::Streamed { end: End::Silent, .. } | Seen::Turned(_) | Seen::Left => true,
-    };
-    rule(alike, || format!("the record says {outcome:?} {error:?}"))
+/// Returns whether the record says of the end what the client was told.
+fn told_alike(recorded: Recorded, told: Told) -> bool {
+    match told {
+        Told::Failed(kind) => recorded.error == Some(kind),
+        Told::Done => recorded.outcome == Outcome::Ok,
+        Told::Capped => recorded.outcome == Outcome::Capped,
+        Told::Nothing => true,
+    }
 }
 
 /// Judges a record by what the provider has really done.
 fn served(ask: &AskLog, record: &AccountingRecord, say: &impl Fn(&str) -> String) -> Verdict {
-    if record.outcome != Outcome::Ok || record.cache.is_hit() {
+    if record.outcome != Outcome::Ok || record.cache.is_hit() || record.replay_of.is_some() {
         return Ok(());
     }
     let Some(last) = ask.calls.len().checked_sub(1) else { return Err(say("served by nobody")) };
@@ -308,7 +360,7 @@ fn served(ask: &AskLog, record: &AccountingRecord, say: &impl Fn(&str) -> String
     rule(served == last || ask.calls.len() > 1 && ask.ask.stream, || say("served by an earlier call"))?;
     let play = ask.ask.plays.get(served).or(ask.ask.plays.last()).cloned().unwrap_or_default();
     // Doubled frames may hold the usage twice; it counts once.
-    if play.usage == Told::Truth && !ask.ask.stream {
+    if play.usage == Usage::Truth && !ask.ask.stream {
         let told = (record.usage.input_total().get(), record.usage.output_total().get());
         let is_bound = record.facts.as_ref().and_then(|facts| facts.output_bound);
         let is_within = is_bound.is_none_or(|bound| told.1 <= bound.get() || record.usage.implausible);
@@ -333,7 +385,20 @@ fn answer(log: &Log, number: usize, text: &str, hit: bool, whole: bool) -> Resul
     let giver = &log.asks[from];
     rule(giver.ask.tenant == ask.ask.tenant, || "i9: another tenant's answer".to_owned())?;
     let given = &giver.calls[call];
-    if hit {
+    let recorded = ask.recorded;
+    if recorded.is_some_and(|recorded| recorded.is_replay) {
+        // The first request with the key may have had its answer from the cache.
+        let had = |other: &AskLog| other.recorded.is_some_and(|recorded| recorded.cache == CacheState::Exact);
+        let is_named = giver.ask.key == ask.ask.key && giver.may_answer(ask)
+            || giver.ask.text == ask.ask.text && log.with_key(number).any(had);
+        rule(is_named, || "an answer to another idempotency key".to_owned())?;
+        rule(given.complete || giver.told == Some(Told::Capped), || {
+            "an incomplete answer was kept for a key".to_owned()
+        })?;
+    } else if recorded.is_some_and(|recorded| recorded.cache == CacheState::Coalesced) {
+        rule(giver.may_answer(ask), || "an answer to another question was shared".to_owned())?;
+        rule(!whole || given.complete, || "a truncated answer was given as whole".to_owned())?;
+    } else if hit {
         rule(given.complete && given.stop, || "i10: an incomplete answer was kept".to_owned())?;
         let may = !giver.ask.side_effecting && giver.ask.cache != Control::NoStore;
         rule(may, || "i10: an answer was kept that must not be".to_owned())?;

@@ -14,15 +14,15 @@ use futures_core::Stream;
 use gw_dialects::openai::{self, AnswerStamp, read_chat};
 use gw_exec::{Body, Failure, Gateway, Relay, RelayItem, Reply, StreamBody};
 use gw_types::{
-    BoundedText, CacheControl, Clock, Completion, ErrorKind, KeyIdentity, NormalizedRequest, Operation,
-    RequestContext,
+    BoundedText, CacheControl, Clock, Completion, ErrorKind, IdempotencyKey, KeyIdentity, NormalizedRequest,
+    Operation, RequestContext,
 };
 
 use super::{
     house::{MODEL, tenant_name},
     provider::name_of,
     script::{Ask, Control},
-    stage::Stage,
+    stage::{Stage, Told},
     wire::CANARY,
 };
 
@@ -32,7 +32,7 @@ pub(crate) enum Seen {
     /// Refused at the door.
     Turned(ErrorKind),
     /// An error, as it would be logged.
-    Failed { kind: ErrorKind, printed: String, attempts: u32 },
+    Failed { kind: ErrorKind, status: Option<u16>, ambiguous: bool, printed: String, attempts: u32 },
     /// A whole answer.
     Whole { text: String, hit: bool },
     /// A stream that has begun.
@@ -49,6 +49,18 @@ pub(crate) enum End {
     Failed(ErrorKind),
     /// With nothing.
     Silent,
+}
+
+impl Seen {
+    /// Returns what it says of the end.
+    pub(crate) fn told(&self) -> Told {
+        match self {
+            Self::Turned(_) | Self::Left | Self::Streamed { end: End::Silent, .. } => Told::Nothing,
+            Self::Failed { kind, .. } | Self::Streamed { end: End::Failed(kind), .. } => Told::Failed(*kind),
+            Self::Whole { .. } | Self::Streamed { end: End::Done, .. } => Told::Done,
+            Self::Streamed { end: End::Capped, .. } => Told::Capped,
+        }
+    }
 }
 
 /// Asks, and goes away when its script says so: then the request is dropped between two polls.
@@ -86,11 +98,10 @@ async fn asks(gateway: &Gateway, stage: &Arc<Stage>, number: usize, ask: &Ask) -
         Err(error) => return Seen::Turned(error.kind()),
     };
     stage.with(|log| {
-        let seen = &mut log.asks[number];
-        let world = &stage.script.worlds[seen.world];
+        let world = &stage.script.worlds[log.asks[number].world];
         let millis = ask.deadline.unwrap_or(world.default_deadline_ms);
-        seen.admitted = true;
-        seen.deadline = Some(now.saturating_add(Duration::from_millis(millis.into())));
+        let deadline = now.saturating_add(Duration::from_millis(millis.into()));
+        log.enters(number, deadline, stage.clock.utc());
     });
     let request = request(ask, number);
     if ask.stream {
@@ -114,7 +125,9 @@ async fn asks(gateway: &Gateway, stage: &Arc<Stage>, number: usize, ask: &Ask) -
 
 fn failed(failure: &Failure) -> Seen {
     let printed = format!("{failure:?} {}", failure.error);
-    Seen::Failed { kind: failure.error.kind(), printed, attempts: failure.head.attempts }
+    let error = &failure.error;
+    let (kind, status, ambiguous) = (error.kind(), error.status(), error.is_ambiguous());
+    Seen::Failed { kind, status, ambiguous, printed, attempts: failure.head.attempts }
 }
 
 fn stamp(_completion: &Completion) -> AnswerStamp<'static> {
@@ -138,6 +151,7 @@ fn request(ask: &Ask, number: usize) -> NormalizedRequest {
             Control::NoCache => CacheControl::NoCache,
             Control::OnlyIfCached => CacheControl::OnlyIfCached,
         },
+        idempotency_key: ask.key.and_then(|key| IdempotencyKey::new(&format!("k{key}"))),
         traceparent: Some(name(number)),
         ..RequestContext::default()
     };
@@ -156,7 +170,10 @@ async fn streamed(reply: Reply<StreamBody>, stage: &Stage, ask: &Ask) -> Seen {
             let text = text_of(&openai::completion_body(&completion, &stamp(&completion)));
             return Seen::Streamed { text, hit, end: End::Done };
         }
-        StreamBody::Kept(_) => panic!("no request of the simulation names a key"),
+        StreamBody::Kept(kept) => {
+            let end = if kept.capped.is_some() { End::Capped } else { End::Done };
+            return Seen::Streamed { text: texts_of(&kept.events), hit, end };
+        }
     };
     let mut text = String::new();
     let mut end = End::Silent;

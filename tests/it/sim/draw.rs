@@ -61,7 +61,7 @@ pub(crate) fn script(seed: u64) -> Script {
         events.push(event);
     }
     events.sort_by_key(|event| event.at);
-    let mut script = Script { seed, worlds, events };
+    let mut script = Script { seed, worlds, events, shares: false, tasks: false };
     // By dice of their own, so that what a seed meant before they came it means still.
     let dice = Dice(SeededRandom::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xc4ed));
     if dice.is(20) {
@@ -70,7 +70,68 @@ pub(crate) fn script(seed: u64) -> Script {
     if dice.is(15) {
         hedged(&dice, &mut script);
     }
+    let dice = Dice(SeededRandom::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x7417));
+    if dice.is(25) {
+        shared(&dice, &mut script);
+    }
+    if dice.is(25) {
+        keyed(&dice, &mut script);
+    }
     script
+}
+
+/// Repeats requests while they are in flight, so that equal ones share a call.
+fn shared(dice: &Dice, script: &mut Script) {
+    (script.shares, script.tasks) = (true, dice.is(70));
+    script.worlds.iter_mut().for_each(|world| world.cache = true);
+    repeated(dice, script, &[0, 0, 1, 30, 300], |dice, ask| {
+        ask.cache = Control::Default;
+        let mut twin = ask.clone();
+        twin.leaves_after = dice.some(15, |dice| dice.one(&[0, 1, 40, 500]));
+        twin.leaves_after_polls = dice.some(10, |dice| dice.u32(1, 6));
+        twin.deadline = dice.some(30, |dice| dice.one(&[150, 1_000, 20_000]));
+        twin.reads_every = if dice.is(15) { dice.one(&[5, 300]) } else { 0 };
+        twin
+    });
+}
+
+/// Names idempotency keys, and uses them again: in flight, later, with another body, after a restart.
+fn keyed(dice: &Dice, script: &mut Script) {
+    let mut last = 0;
+    repeated(dice, script, &[0, 1, 30, 500, 3_000, 20_000], |dice, ask| {
+        if dice.is(70) || ask.key.is_none() {
+            (ask.key, last) = (Some(last), (last + 1) % 3);
+        }
+        let mut twin = ask.clone();
+        if dice.is(25) {
+            twin.text = (twin.text + 1) % 3;
+        }
+        twin.leaves_after = dice.some(10, |dice| dice.one(&[0, 20, 500]));
+        twin.plays = (0..dice.between(1, 2)).map(|_| play(dice, false)).collect();
+        twin
+    });
+    if dice.is(50) {
+        let until = script.events.last().map_or(0, |event| event.at);
+        let act = if dice.is(50) { Act::Restart } else { Act::Crash };
+        script.events.push(Event { at: dice.u32(0, until), act });
+        script.events.sort_by_key(|event| event.at);
+    }
+}
+
+/// Puts behind some of the requests one to three more that are made from them.
+fn repeated(dice: &Dice, script: &mut Script, after: &[u32], mut twin: impl FnMut(&Dice, &mut Ask) -> Ask) {
+    let mut more = Vec::new();
+    for event in &mut script.events {
+        let Act::Ask(ask) = &mut event.act else { continue };
+        if dice.is(35) {
+            more.extend((0..dice.between(1, 3)).map(|_| {
+                let at = event.at + dice.one(after);
+                Event { at, act: Act::Ask(twin(dice, ask)) }
+            }));
+        }
+    }
+    script.events.append(&mut more);
+    script.events.sort_by_key(|event| event.at);
 }
 
 /// Gives deployments several credentials, in every configuration alike.
@@ -217,6 +278,7 @@ fn ask(dice: &Dice, world: &World, calm: bool) -> Ask {
             Control::NoCache,
             Control::OnlyIfCached,
         ]),
+        key: None,
         leaves_after_polls: dice.some(if calm { 0 } else { 10 }, |dice| dice.u32(1, 12)),
         leaves_after: dice.some(if calm { 0 } else { 10 }, |dice| dice.one(&[0, 1, 20, 200, 2_000])),
         reads_every: if dice.is(10) { dice.one(&[5, 300]) } else { 0 },

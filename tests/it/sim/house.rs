@@ -52,7 +52,9 @@ pub(crate) fn open(stage: &Arc<Stage>, world: usize, ledger: &Arc<Records>, life
         ids: Arc::new(Ids { life, within: SequentialIds::default() }),
         codecs: vec![(Operation::Chat, Arc::new(ChatCodec))],
     };
-    Gateway::new(state, policy(stage, world))
+    let gateway = Gateway::new(state, policy(stage, world));
+    gateway.restore_keys(ledger.keys_since(gateway.keys_known_since()));
+    gateway
 }
 
 /// Ids that no other life of the gateway gives.

@@ -4,8 +4,8 @@ use std::{future::Future, pin::Pin, sync::Arc, task::Poll};
 
 use async_trait::async_trait;
 use gw_types::{
-    AccountingRecord, Clock, GatewayError, Ledger, ManualClock, MonoTime, Receipt, RecordQuery, RequestId,
-    Sleep, SpendRow, StoredRecord, UtcTime,
+    AccountingRecord, Clock, GatewayError, KeyNote, KeyState, Ledger, ManualClock, MonoTime, Receipt,
+    RecordQuery, RequestId, Sleep, SpendRow, StoredRecord, UtcTime,
 };
 use parking_lot::Mutex;
 
@@ -22,6 +22,8 @@ pub(crate) struct Records {
 #[derive(Debug, Default)]
 struct Inner {
     records: Vec<AccountingRecord>,
+    /// What was said of idempotency keys, oldest first, and when it is stored.
+    notes: Vec<(MonoTime, KeyNote)>,
     capacity: u32,
     taken: u32,
     stalled_until: MonoTime,
@@ -36,7 +38,8 @@ impl Records {
     }
 
     pub(crate) fn stall_until(&self, until: MonoTime) {
-        self.inner.lock().stalled_until = until;
+        let mut inner = self.inner.lock();
+        inner.stalled_until = inner.stalled_until.max(until);
     }
 
     pub(crate) fn set_capacity(&self, places: u32) {
@@ -45,7 +48,29 @@ impl Records {
 
     /// Loses whatever is written until the ledger is opened again.
     pub(crate) fn cut(&self, is_cut: bool) {
-        self.inner.lock().is_cut = is_cut;
+        let mut inner = self.inner.lock();
+        inner.is_cut = is_cut;
+        if is_cut {
+            let now = self.clock.now();
+            inner.notes.retain(|(stored, _)| *stored <= now);
+        }
+    }
+
+    /// Returns what is known of the keys that were first used since then: of each key the newest note that was stored.
+    pub(crate) fn keys_since(&self, since: UtcTime) -> Vec<KeyNote> {
+        let inner = self.inner.lock();
+        let mut known: Vec<KeyNote> = Vec::new();
+        for (_, note) in &inner.notes {
+            known.retain(|other| (&other.tenant, &other.key) != (&note.tenant, &note.key));
+            known.push(note.clone());
+        }
+        known.retain(|note| note.since >= since && note.state != KeyState::Released);
+        known
+    }
+
+    /// Returns whether what is written now is not stored yet.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.inner.lock().stalled_until > self.clock.now()
     }
 
     /// Returns how many places are taken.
@@ -56,6 +81,17 @@ impl Records {
     /// Looks at the records, oldest first.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&[AccountingRecord]) -> T) -> T {
         look(&self.inner.lock().records)
+    }
+}
+
+impl Records {
+    /// Returns when what is written now is stored.
+    fn stored(&self, inner: &Inner) -> Receipt {
+        if inner.stalled_until <= self.clock.now() {
+            return Receipt::Queued;
+        }
+        let stored = Stored { clock: self.clock.clone(), inner: Arc::clone(&self.inner), sleep: None };
+        Receipt::Pending(Box::pin(stored))
     }
 }
 
@@ -79,11 +115,17 @@ impl Ledger for Records {
             return Receipt::Queued;
         }
         inner.records.push(*record);
-        if inner.stalled_until <= self.clock.now() {
+        self.stored(&inner)
+    }
+
+    fn note_key(&self, note: KeyNote) -> Receipt {
+        let mut inner = self.inner.lock();
+        if inner.is_cut {
             return Receipt::Queued;
         }
-        let stored = Stored { clock: self.clock.clone(), inner: Arc::clone(&self.inner), sleep: None };
-        Receipt::Pending(Box::pin(stored))
+        let stored = inner.stalled_until.max(self.clock.now());
+        inner.notes.push((stored, note));
+        self.stored(&inner)
     }
 
     async fn records(&self, _query: RecordQuery) -> Result<Vec<StoredRecord>, GatewayError> {

@@ -1,6 +1,7 @@
 //! Plays a script: clients, gateway and providers on one thread, in an order that the seed decides, in virtual time.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -13,6 +14,7 @@ use std::{
 use gw_exec::Gateway;
 use gw_types::{Clock, ManualClock, MonoTime, Random, SeededRandom, Sleep, UtcTime};
 use parking_lot::Mutex;
+use tokio::runtime::{self, Runtime};
 
 use super::{
     checks::Checks,
@@ -20,7 +22,7 @@ use super::{
     house,
     ledger::Records,
     script::{Act, Script},
-    stage::Stage,
+    stage::{AskLog, Stage},
 };
 
 /// Noon of 15 January 2030, UTC: no run leaves the month.
@@ -33,11 +35,13 @@ const STEPS_MAX: usize = 200_000;
 pub(crate) struct Outcome {
     /// The first invariant that was broken.
     pub(crate) fault: Option<String>,
-    /// A digest of everything that was seen: equal for equal runs.
+    /// Everything that was seen, equal for equal runs; empty where nobody asked for it.
     pub(crate) digest: String,
     pub(crate) asks: usize,
     pub(crate) calls: usize,
     pub(crate) steps: usize,
+    /// What of all that can happen has happened, and how often.
+    pub(crate) seen: BTreeMap<&'static str, u32>,
 }
 
 /// A client on its way.
@@ -74,17 +78,29 @@ pub(crate) struct Run {
     pub(crate) gateway: Rc<Gateway>,
     pub(crate) world: usize,
     tasks: Vec<Task>,
+    /// Where work goes on whose client is gone.
+    runtime: Option<Runtime>,
     ready: Ready,
     order: SeededRandom,
     next_event: usize,
     alarm: Option<Sleep>,
     lives: u64,
     steps: usize,
-    log: Vec<String>,
+    /// Everything that clients have seen, if somebody wants it.
+    log: Option<Vec<String>>,
 }
 
 /// Plays a script; a panic is a broken invariant too.
 pub(crate) fn play(script: &Script) -> Outcome {
+    play_and(script, false)
+}
+
+/// Plays a script and returns everything that was seen beside the rest.
+pub(crate) fn play_and_tell(script: &Script) -> Outcome {
+    play_and(script, true)
+}
+
+fn play_and(script: &Script, tells: bool) -> Outcome {
     let script = Arc::new(script.clone());
     let clock = ManualClock::new(UtcTime::from_micros(NOON));
     let stage = Stage::new(&script, &clock);
@@ -95,38 +111,48 @@ pub(crate) fn play(script: &Script) -> Outcome {
             ready: Ready::default(),
             order: SeededRandom::new(script.seed),
             tasks: Vec::new(),
+            runtime: runtime(&script),
             next_event: 0,
             alarm: None,
             lives: 0,
             steps: 0,
-            log: Vec::new(),
+            log: tells.then(Vec::new),
             world: 0,
             gateway,
             stage: Arc::clone(&stage),
             ledger: Arc::clone(&ledger),
         };
         let fault = run.play_to_the_end().err();
-        (fault, run.steps, std::mem::take(&mut run.log))
+        (fault, run.steps, run.log.take())
     }));
     let (fault, steps, mut log) = match played {
         Ok(played) => played,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("?");
-            (Some(format!("panic: {text}")), 0, Vec::new())
+            (Some(format!("panic: {text}")), 0, None)
         }
     };
-    let (asks, calls) = stage.with(|log| (log.asks.len(), log.asks.iter().map(|ask| ask.calls.len()).sum()));
-    log.extend(ledger.look(|records| serde_json::to_string(records).ok()));
-    Outcome { fault, digest: log.join("\n"), asks, calls, steps }
+    let (asks, calls, seen) = stage.with(|log| {
+        let calls = log.asks.iter().map(|ask| ask.calls.len()).sum();
+        (log.asks.len(), calls, std::mem::take(&mut log.seen))
+    });
+    if let Some(log) = &mut log {
+        log.extend(ledger.look(|records| serde_json::to_string(records).ok()));
+    }
+    let digest = log.map(|log| log.join("\n")).unwrap_or_default();
+    Outcome { fault, digest, asks, calls, steps, seen }
 }
+
+/// Turns of the runtime after which nothing in it goes on by itself.
+const TURNS: usize = 3;
 
 impl Run {
     fn play_to_the_end(&mut self) -> Result<(), String> {
         let mut checks = Checks::default();
         self.arm();
         loop {
-            while let Some(number) = self.next_ready() {
+            while let Some(number) = self.next_turn(&mut checks)? {
                 self.steps += 1;
                 if self.steps > STEPS_MAX {
                     return Err("the run does not end".to_owned());
@@ -149,6 +175,18 @@ impl Run {
         checks.end(self)
     }
 
+    /// Returns whose turn it is; what goes on without a client has turns in between, and all it wants where nobody else
+    /// can go on.
+    fn next_turn(&self, checks: &mut Checks) -> Result<Option<usize>, String> {
+        let Some(runtime) = &self.runtime else { return Ok(self.next_ready()) };
+        let turns = if self.ready.lock().is_empty() { TURNS } else { usize::from(self.order.below(2) == 0) };
+        for _ in 0..turns {
+            runtime.block_on(tokio::task::yield_now());
+            checks.step(self)?;
+        }
+        Ok(self.next_ready())
+    }
+
     /// Takes one of the tasks that may go on, by chance.
     fn next_ready(&self) -> Option<usize> {
         let mut ready = self.ready.lock();
@@ -162,10 +200,13 @@ impl Run {
         let before = is_first.then(|| checks.before(self, number));
         let task = &mut self.tasks[at];
         let mut cx = Context::from_waker(&task.waker);
+        let _within = self.runtime.as_ref().map(Runtime::enter);
         let Poll::Ready(seen) = task.future.as_mut().poll(&mut cx) else { return Ok(()) };
         drop(self.tasks.swap_remove(at));
         self.stage.with(|log| log.asks[number].ended = true);
-        self.log.push(format!("{number} {:?} {seen:?}", self.stage.clock.now()));
+        if let Some(log) = &mut self.log {
+            log.push(format!("{number} {:?} {seen:?}", self.stage.clock.now()));
+        }
         checks.ended(self, number, &seen, before)
     }
 
@@ -201,6 +242,9 @@ impl Run {
 
     fn act(&mut self, act: &Act) {
         let clock = &self.stage.clock;
+        if let Some(name) = act.name() {
+            self.stage.with(|log| log.count(name));
+        }
         let after = |millis: u32| clock.now().saturating_add(Duration::from_millis(millis.into()));
         match act {
             Act::Ask(ask) => {
@@ -230,7 +274,9 @@ impl Run {
 
     fn restart(&mut self, crash: bool) {
         self.stage.with(|log| {
-            for ask in log.asks.iter_mut().filter(|ask| !ask.ended) {
+            // Also of those who have left a call to others.
+            let may_end = |ask: &&mut AskLog| !ask.lost && (!ask.ended || ask.admitted && ask.records == 0);
+            for ask in log.asks.iter_mut().filter(may_end) {
                 (ask.gone, ask.lost) = (true, crash && ask.records == 0);
             }
         });
@@ -239,11 +285,18 @@ impl Run {
             self.stage.with(|log| log.asks[task.number].ended = true);
             drop(task);
         }
+        // What goes on without a client ends with its runtime.
+        drop(self.runtime.take());
+        self.runtime = runtime(&self.stage.script);
         self.ledger.cut(false);
         self.lives += 1;
         self.stage.with(|log| log.restarted());
         self.gateway = Rc::new(house::open(&self.stage, self.world, &self.ledger, self.lives));
     }
+}
+
+fn runtime(script: &Script) -> Option<Runtime> {
+    script.tasks.then(|| runtime::Builder::new_current_thread().build().unwrap())
 }
 
 fn at(millis: u32) -> MonoTime {

@@ -10,6 +10,12 @@ pub(crate) struct Script {
     pub(crate) seed: u64,
     /// The configurations; the run begins with the first.
     pub(crate) worlds: Vec<World>,
+    /// Whether equal requests in flight share a call, or ask each for an answer of its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) shares: bool,
+    /// Whether there is a runtime for work that goes on without who began it; else each client drives its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) tasks: bool,
     /// What happens, in the order of time.
     pub(crate) events: Vec<Event>,
 }
@@ -100,6 +106,21 @@ pub(crate) enum Act {
     Crash,
 }
 
+impl Act {
+    /// Returns what is noted of it; `None`: a client is noted by what becomes of it.
+    pub(crate) fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Ask(_) => None,
+            Self::Reload(_) => Some("reload"),
+            Self::Step(_) => Some("clock step"),
+            Self::Stall(_) => Some("ledger stall"),
+            Self::Places(_) => Some("ledger full"),
+            Self::Restart => Some("restart"),
+            Self::Crash => Some("crash"),
+        }
+    }
+}
+
 /// A client and its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -117,6 +138,9 @@ pub(crate) struct Ask {
     pub(crate) deadline: Option<u32>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) cache: Control,
+    /// Which of a few idempotency keys it names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<u8>,
     /// The client goes away after its request was polled so often.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) leaves_after_polls: Option<u32>,

@@ -67,7 +67,8 @@ impl Search {
     }
 
     fn plainer_asks(&mut self, best: &mut Script) {
-        const CHANGES: [fn(&mut Ask); 10] = [
+        const CHANGES: [fn(&mut Ask); 11] = [
+            |ask| ask.key = None,
             |ask| ask.plays.truncate(1),
             |ask| ask.leaves_after = None,
             |ask| ask.leaves_after_polls = None,
@@ -116,6 +117,8 @@ impl Search {
             }
             self.keep(best, |script| script.worlds[world].cache = false);
         }
+        self.keep(best, |script| script.tasks = false);
+        self.keep(best, |script| script.shares = false);
         let reloads = |event: &Event| matches!(event.act, Act::Reload(_));
         if !best.events.iter().any(reloads) {
             self.keep(best, |script| script.worlds.truncate(1));

@@ -1,8 +1,11 @@
 //! What the providers have seen: every call, whose it was, how it ended. It judges each call when it is made.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gw_types::{Clock, ErrorKind, FallOver, GatewayError, Health, ManualClock, MonoTime, Outcome, Retry};
+use gw_types::{
+    CacheState, Clock, ErrorKind, FallOver, GatewayError, Health, ManualClock, MonoTime, Outcome, Retry,
+    UtcTime,
+};
 use parking_lot::Mutex;
 
 use super::script::{Ask, Control, Script};
@@ -22,6 +25,13 @@ pub(crate) struct Log {
     pub(crate) deployments: Vec<DeploymentLog>,
     /// Invariants that were broken.
     pub(crate) faults: Vec<String>,
+    /// Whether equal requests in flight share a call.
+    pub(crate) shares: bool,
+    /// What of all that can happen has happened, and how often.
+    pub(crate) seen: BTreeMap<&'static str, u32>,
+    /// Streams since the gateway started that might have been hedged, and hedges.
+    streams: u64,
+    hedges: u64,
 }
 
 /// One request and its calls.
@@ -40,7 +50,30 @@ pub(crate) struct AskLog {
     pub(crate) ended: bool,
     pub(crate) records: u32,
     /// What its record says of its end.
-    pub(crate) recorded: Option<(Outcome, Option<ErrorKind>)>,
+    pub(crate) recorded: Option<Recorded>,
+    /// How its client saw it end.
+    pub(crate) told: Option<Told>,
+    /// The wall clock when it was let in.
+    pub(crate) began_utc: Option<UtcTime>,
+}
+
+/// What a record says of the end of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) outcome: Outcome,
+    pub(crate) error: Option<ErrorKind>,
+    pub(crate) cache: CacheState,
+    pub(crate) is_replay: bool,
+}
+
+/// What a client was told of the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Done,
+    Capped,
+    Failed(ErrorKind),
+    /// Nothing, or it was not let in.
+    Nothing,
 }
 
 /// One call of a provider.
@@ -69,7 +102,7 @@ pub(crate) struct DeploymentLog {
 impl Stage {
     pub(crate) fn new(script: &Arc<Script>, clock: &ManualClock) -> Arc<Self> {
         let deployments = vec![DeploymentLog::default(); script.worlds[0].deployments.len()];
-        let log = Mutex::new(Log { deployments, ..Log::default() });
+        let log = Mutex::new(Log { deployments, shares: script.shares, ..Log::default() });
         Arc::new(Self { clock: clock.clone(), script: Arc::clone(script), log })
     }
 
@@ -80,14 +113,14 @@ impl Stage {
 
     /// Notes a client; returns its number.
     ///
-    /// Equal requests in flight would share a call, which is another room's proof: the later one asks for an answer of
-    /// its own, and leaves it in the cache all the same.
+    /// Where equal requests in flight are not to share a call, the later one asks for an answer of its own, and leaves it
+    /// in the cache all the same.
     pub(crate) fn enters(&self, ask: &Ask, world: usize) -> usize {
         let mut log = self.log.lock();
         let mut ask = ask.clone();
         let twin =
             |other: &AskLog| !other.ended && (other.ask.tenant, other.ask.text) == (ask.tenant, ask.text);
-        if ask.cache == Control::Default && log.asks.iter().any(twin) {
+        if !log.shares && ask.cache == Control::Default && log.asks.iter().any(twin) {
             ask.cache = Control::NoCache;
         }
         log.asks.push(AskLog {
@@ -101,6 +134,8 @@ impl Stage {
             ended: false,
             records: 0,
             recorded: None,
+            told: None,
+            began_utc: None,
         });
         log.asks.len() - 1
     }
@@ -116,6 +151,19 @@ impl Stage {
         let is_retry = before.is_some_and(|last| {
             last.deployment == deployment && !(last.credential != credential && last.concerns_credential())
         });
+        let kind = match before {
+            _ if log.asks[ask].calls.iter().any(|call| call.open) => "hedge",
+            None => "call",
+            Some(_) if is_retry => "retry",
+            Some(last) if last.deployment == deployment => "other credential",
+            Some(_) => "fallback",
+        };
+        log.count(kind);
+        log.hedges += u64::from(kind == "hedge");
+        if log.hedges * 20 > log.streams {
+            let what = format!("{} hedges of {} streams", log.hedges, log.streams);
+            log.faults.push(what);
+        }
         let seen = &mut log.deployments[deployment];
         seen.open += 1;
         seen.retries += u64::from(is_retry);
@@ -157,8 +205,11 @@ impl Stage {
                 broken.push(what.to_owned());
             }
         };
-        rule(!seen.gone, "a call for a client that is gone");
-        rule(!seen.ended, "a call for a request that has ended");
+        let is_wanted = log.is_followed(ask);
+        rule(!seen.gone || is_wanted, "a call for a client that is gone");
+        rule(!seen.ended || is_wanted, "a call for a request that has ended");
+        rule(!log.is_second_shared_call(ask), "a second call for equal requests in flight");
+        rule(!log.breaks_key(ask, self.clock.utc()), "a second call for an idempotency key");
         rule(!seen.ask.side_effecting || seen.calls.is_empty(), "i11: a side-effecting request is repeated");
         rule(seen.calls.len() < world.attempts as usize, "more calls than the route's attempts");
         let open: Vec<_> = seen.calls.iter().filter(|call| call.open).collect();
@@ -176,7 +227,7 @@ impl Stage {
         let most = most.flatten().filter(|_| slots);
         rule(most.is_none_or(|most| log.deployments[deployment].open < most), "more calls than slots");
         let need = Duration::from_millis(facts.min_ms.into());
-        let fits = seen.deadline.is_some_and(|deadline| now.saturating_add(need) <= deadline);
+        let fits = log.call_until(ask).is_some_and(|deadline| now.saturating_add(need) <= deadline);
         rule(fits, "i14: an attempt begins without its minimum of time");
         if let Some(last) = seen.last_ended().filter(|_| !is_hedge) {
             let kind = last.error.as_ref().map_or(ErrorKind::ProviderTimeout, GatewayError::kind);
@@ -261,8 +312,21 @@ impl Drop for CallGuard {
 }
 
 impl Log {
+    /// Notes that something has happened.
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.seen.entry(what).or_default() += 1;
+    }
+
+    /// Notes that a request was let in, and what may be expected of it.
+    pub(crate) fn enters(&mut self, number: usize, deadline: MonoTime, utc: UtcTime) {
+        let seen = &mut self.asks[number];
+        (seen.admitted, seen.deadline, seen.began_utc) = (true, Some(deadline), Some(utc));
+        self.streams += u64::from(seen.ask.stream);
+    }
+
     /// The gateway has started again, and knows nothing of retries before.
     pub(crate) fn restarted(&mut self) {
+        (self.streams, self.hedges) = (0, 0);
         for deployment in &mut self.deployments {
             (deployment.successes, deployment.retries) = (0, 0);
         }

@@ -14,10 +14,15 @@ impl Program {
     /// Returns the path of the program.
     ///
     /// It stands beside the test program, in the folder of the profile. It is built first, once, because what stands
-    /// there may be older than the source that is tested; where nothing has changed that takes no time.
+    /// there may be older than the source that is tested; where nothing has changed that takes no time. `GW_TEST_PROGRAM`
+    /// names another one, a release build for instance, which is taken as it is.
+    #[expect(clippy::disallowed_methods, reason = "who runs the tests says which program they are for")]
     pub(crate) fn path() -> &'static Path {
         static PATH: OnceLock<PathBuf> = OnceLock::new();
         PATH.get_or_init(|| {
+            if let Some(program) = std::env::var_os("GW_TEST_PROGRAM") {
+                return PathBuf::from(program);
+            }
             let test = std::env::current_exe().unwrap();
             // target/PROFILE/deps/it-HASH
             let folder = test.parent().and_then(Path::parent).unwrap().to_owned();

@@ -58,6 +58,10 @@ impl Follower {
                     call.last_until(self.deadline);
                     call.detach(&self.state);
                 }
+                // The timer is asked only while nothing has come: behind a slow reader something always has.
+                Poll::Ready(Next::Item(_)) if self.state.clock.now() > self.deadline => {
+                    return Poll::Ready(Err(deadline_passed()));
+                }
                 Poll::Ready(next) => return Poll::Ready(Ok(next)),
                 Poll::Pending => return self.timer.as_mut().poll(cx).map(|()| Err(deadline_passed())),
             }

@@ -126,7 +126,17 @@ impl Leader {
             self.call.poll(cx);
             match self.reader.poll_next(cx) {
                 Poll::Ready(Next::Item(Part::Call(_))) => {}
-                Poll::Ready(Next::Item(part)) => return Poll::Ready(Next::Item(part)),
+                Poll::Ready(Next::Item(part)) => {
+                    // The timer is asked only while nothing has come: behind a slow reader something always has.
+                    if !self.is_recorded && self.state.clock.now() > self.deadline {
+                        let error = deadline_passed();
+                        if self.leave(&error) {
+                            return Poll::Ready(Next::Failed(self.without_call(error)));
+                        }
+                        self.is_recorded = true;
+                    }
+                    return Poll::Ready(Next::Item(part));
+                }
                 Poll::Ready(end) => {
                     self.over = true;
                     return Poll::Ready(end);
@@ -258,10 +268,11 @@ fn poll_item(
 async fn unless_abandoned<F: Future>(upstream: &mut PartUpstream, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     poll_fn(|cx| {
-        if let Poll::Ready(output) = future.as_mut().poll(cx) {
-            return Poll::Ready(Some(output));
+        // Before the call goes on: it must not try another deployment for nobody.
+        if upstream.poll_abandoned(cx).is_ready() {
+            return Poll::Ready(None);
         }
-        upstream.poll_abandoned(cx).map(|_| None)
+        future.as_mut().poll(cx).map(Some)
     })
     .await
 }
