@@ -7,7 +7,6 @@ mod cache;
 mod cancel;
 mod cluster;
 mod commands;
-mod connections;
 mod crash;
 mod credentials;
 mod dialects;

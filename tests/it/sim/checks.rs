@@ -124,7 +124,7 @@ impl Checks {
             });
         }
         let number = ask_of(record.traceparent.as_ref());
-        let until = log.call_until(number);
+        let (until, slowest) = (log.call_until(number), log.slowest_reader(number));
         let told = log.asks[number].told;
         let ask = &mut log.asks[number];
         ask.records += 1;
@@ -164,7 +164,7 @@ impl Checks {
         rule(record.outcome != Outcome::Cancelled || ask.gone, || say("cancelled, and the client waits"))?;
         let deadline = until.map_or(0, |at| at.nanos() / 1_000);
         let ended = run.stage.clock.now().nanos() / 1_000;
-        let slack = TICK_US + u64::from(ask.ask.reads_every) * 1_000;
+        let slack = TICK_US + u64::from(slowest) * 1_000;
         rule(ended <= deadline + slack, || say("i14: ended after its deadline"))?;
         let own = record.latency;
         let parts =

@@ -53,6 +53,12 @@ impl Log {
         self.twins(number).filter_map(|twin| twin.deadline).chain(own).max()
     }
 
+    /// Returns how long the slowest of those who read the answer of a request may pause: the call waits for its readers.
+    pub(crate) fn slowest_reader(&self, number: usize) -> u32 {
+        let own = self.asks[number].ask.reads_every;
+        self.twins(number).map(|twin| twin.ask.reads_every).fold(own, u32::max)
+    }
+
     /// Says whether a new call of a request is one too many among equal requests in flight.
     pub(crate) fn is_second_shared_call(&self, number: usize) -> bool {
         let world = self.asks[number].world;
