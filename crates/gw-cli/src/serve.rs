@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use gw_config::{Composition, Config, Seams, ServerSettings, SystemEnvironment};
-use gw_server::{Listeners, Metrics, MetricsLedger, Reloads, Server, ServerParts, Telemetry};
+use gw_server::{Listeners, Metrics, MetricsLedger, Reloads, Server, ServerParts, Telemetry, Tokens};
 use gw_types::Ledger;
 use tokio::{
     net::TcpListener,
@@ -68,10 +68,12 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
     let stopped = stopped()?;
     announce(&start, &listeners)?;
     let reloader = composition.reloader(Arc::new(SystemEnvironment));
-    let Composition { gateway, key_store: keys, ledger, fetch, .. } = composition;
+    let Composition { gateway, key_store: keys, ledger, fetch, issuers, .. } = composition;
+    let tokens = Tokens::new(issuers, Arc::clone(&fetch), Arc::clone(&clock));
     let told = telemetry.clone();
     let telling = telemetry.map(|telemetry| telemetry.start(fetch, clock, instance));
-    let server = Server::new(ServerParts { gateway, keys, ledger, metrics: Arc::clone(&metrics), settings });
+    let server = Server::new(ServerParts { gateway, keys, ledger, metrics: Arc::clone(&metrics), settings })
+        .with_tokens(tokens);
     match reloader {
         Some(reloader) => {
             let reloads = Arc::new(Reloads::new(reloader, metrics).with_telemetry(told));

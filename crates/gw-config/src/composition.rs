@@ -23,7 +23,7 @@ use crate::{
     diagnostics::Diagnostics,
     file::{Callers, Durability, TransportEntry},
     judge::Judge,
-    keys::LiveKeys,
+    keys::{IssuerTable, LiveKeys},
     parts::{self, Built, Parts},
     vectors::Vectors,
 };
@@ -63,6 +63,8 @@ pub struct Composition {
     pub gateway: Arc<Gateway>,
     /// Who a presented key belongs to.
     pub key_store: Arc<dyn KeyStore>,
+    /// Who signs tokens that callers may present in the place of a key.
+    pub issuers: Issuers,
     /// Addresses, bounds and times of the HTTP server.
     pub server: ServerSettings,
     /// Where the records go.
@@ -80,6 +82,7 @@ pub struct Composition {
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) keys: LiveKeys,
+    pub(crate) issuers: ArcSwap<IssuerTable>,
     pub(crate) in_force: ArcSwap<InForce>,
 }
 
@@ -101,6 +104,17 @@ impl KeyStore for Live {
 
     fn anonymous(&self) -> Option<KeyIdentity> {
         self.keys.anonymous()
+    }
+}
+
+/// Who signs tokens, by the configuration in force.
+#[derive(Clone, Debug)]
+pub struct Issuers(Arc<Live>);
+
+impl Issuers {
+    /// Returns the issuers of the moment.
+    pub fn in_force(&self) -> Arc<IssuerTable> {
+        self.0.issuers.load_full()
     }
 }
 
@@ -164,13 +178,18 @@ impl Composition {
             spans: config.file.telemetry.as_ref().is_some_and(|telemetry| telemetry.traces),
         };
         let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
-        let live = Arc::new(Live { keys: LiveKeys::new(parts.keys), in_force });
+        let live = Arc::new(Live {
+            keys: LiveKeys::new(parts.keys),
+            issuers: ArcSwap::from_pointee(parts.issuers),
+            in_force,
+        });
         let key_store: Arc<dyn KeyStore> = Arc::<Live>::clone(&live);
         let gateway = Gateway::new(state, parts.policy);
         restore_keys(config, &gateway, &*ledger).await?;
         Ok(Self {
             gateway: Arc::new(gateway),
             key_store,
+            issuers: Issuers(Arc::clone(&live)),
             server: ServerSettings::of(config),
             ledger,
             digest,

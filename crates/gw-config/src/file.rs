@@ -3,6 +3,7 @@
 mod caching;
 mod cluster;
 mod deployment;
+mod issuer;
 mod key;
 mod known;
 mod ledger;
@@ -23,7 +24,8 @@ mod written;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gw_types::{
-    Classification, DeploymentName, InvalidName, ModelName, ProviderName, Region, Residency, TenantId,
+    Classification, DeploymentName, InvalidName, IssuerName, ModelName, ProviderName, Region, Residency,
+    TenantId,
 };
 use serde::Serialize;
 use toml::de::{DeTable, DeValue};
@@ -32,6 +34,7 @@ pub(crate) use self::{
     caching::CachingEntry,
     cluster::ClusterEntry,
     deployment::{DeploymentEntry, VocabularyEntry},
+    issuer::{IssuerEntry, JwksEntry},
     key::{KeyEntry, KeySource, KeyUse, read as read_key},
     ledger::{Durability, LedgerEntry, Store},
     limits::{BudgetEntry, ScopeEntry},
@@ -76,6 +79,7 @@ pub(crate) struct File {
     pub(crate) refused: Vec<Located<MatchEntry>>,
     pub(crate) tenants: BTreeMap<TenantId, Located<TenantEntry>>,
     pub(crate) organisations: BTreeMap<TenantId, Located<OrganisationEntry>>,
+    pub(crate) issuers: BTreeMap<IssuerName, Located<IssuerEntry>>,
     pub(crate) models: BTreeMap<ModelName, Located<ScopeEntry>>,
     pub(crate) limits: WholeEntry,
     pub(crate) ledger: LedgerEntry,
@@ -174,6 +178,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
     let refused = matching::read_refused(&mut section, &names);
     let tenants = tenants(&mut section, callers, |node, at| tenant::read(&node, at, &names, outside));
     let organisations = scopes::organisations(&mut section, &names);
+    let issuers = named(section.optional("issuers"), |node, _| issuer::read(&node, outside));
     let models = scopes::models(&mut section);
     let limits = scopes::whole(&mut section);
     let ledger = ledger::read(section.optional("ledger"), outside);
@@ -194,6 +199,7 @@ pub(crate) fn read(root: &DeTable<'_>, faults: &Faults, outside: Outside<'_>, ca
         refused,
         tenants,
         organisations,
+        issuers,
         models,
         limits,
         ledger,

@@ -9,6 +9,7 @@
 //! guess. The public id finds the entry without a comparison of secrets; the checksum lets a tool tell a mistyped key
 //! from an unknown one.
 
+mod issuers;
 mod live;
 mod table;
 
@@ -17,7 +18,9 @@ use gw_types::Secret;
 use serde::{Serialize, Serializer};
 use subtle::ConstantTimeEq;
 
+pub use self::issuers::{Issuer, IssuerTable, Jwks, NotACaller, TokenAlgorithm};
 pub(crate) use self::{
+    issuers::Claims,
     live::LiveKeys,
     table::{Access, KeyTable, Presented},
 };

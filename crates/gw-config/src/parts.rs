@@ -29,7 +29,7 @@ use crate::{
     config::Config,
     diagnostics::{Diagnostic, Diagnostics, Severity},
     file::DeploymentEntry,
-    keys::KeyTable,
+    keys::{IssuerTable, KeyTable},
     reader::{Fault, Faults},
     source::{Located, Span},
 };
@@ -40,6 +40,7 @@ pub(crate) struct Parts {
     pub(crate) policy: Policy,
     pub(crate) limits: Limits,
     pub(crate) keys: KeyTable,
+    pub(crate) issuers: IssuerTable,
     pub(crate) built: Built,
     /// The policy as the analysis sees it.
     pub(crate) facts: PolicyFacts,
@@ -86,8 +87,11 @@ impl Parts {
         let limits = Limits::with_scopes(limits::config(config), &limits::scopes(config), clock.now())
             .map_err(|errors| errors.into_iter().for_each(|error| limits::report(&error, config, &faults)));
         let keys = keys::table(config, &faults);
+        let issuers = keys::issuers(config, &faults);
         match (policy, limits, faults.is_empty()) {
-            (Ok(policy), Ok(limits), true) => Ok(Self { policy, limits, keys, built, facts, findings }),
+            (Ok(policy), Ok(limits), true) => {
+                Ok(Self { policy, limits, keys, issuers, built, facts, findings })
+            }
             (Ok(_) | Err(()), Ok(_) | Err(()), _) => Err(config.diagnose(faults.into_list())),
         }
     }

@@ -135,6 +135,7 @@ impl Reloader {
         self.server.tls.replace(server_settings::tls(&config));
         self.server.admin_tls.replace(server_settings::admin_tls(&config));
         self.live.keys.replace(parts.keys);
+        self.live.issuers.store(Arc::new(parts.issuers));
         self.gateway.reload(parts.policy);
         let again = config.clone();
         self.live.in_force.store(Arc::new(InForce { config, built: parts.built }));

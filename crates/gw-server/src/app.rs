@@ -9,7 +9,7 @@ use gw_config::ServerSettings;
 use gw_exec::Gateway;
 use gw_types::{Clock, KeyStore, Ledger};
 
-use crate::{Reloads, lifecycle::Lifecycle, metrics::Metrics};
+use crate::{Reloads, Tokens, lifecycle::Lifecycle, metrics::Metrics};
 
 /// How long a connection may be idle between two requests. Longer than the pools of the official clients keep theirs,
 /// so that the side that closes is the side that sends.
@@ -39,6 +39,8 @@ pub(crate) struct App {
     pub(crate) clock: Arc<dyn Clock>,
     /// Absent where the configuration is from no file.
     pub(crate) reloads: OnceLock<Arc<Reloads>>,
+    /// Absent where nobody could issue tokens.
+    pub(crate) tokens: OnceLock<Tokens>,
     pub(crate) lifecycle: Lifecycle,
     /// When the server was built, in seconds since 1970: the age of every model it lists.
     pub(crate) created: i64,

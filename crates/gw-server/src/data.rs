@@ -50,7 +50,7 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
     {
         return answer;
     }
-    let identity = match identify(line, request.headers()) {
+    let identity = match identify(line, request.headers()).await {
         Ok(identity) => identity,
         Err(refusal) => return refuse(app, &refusal, path.dialect()),
     };
@@ -69,12 +69,19 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
 ///
 /// Where callers without a key are let in, a key that nobody knows is no reason to turn one away: clients insist on
 /// sending something.
-fn identify(line: &Line, headers: &HeaderMap) -> Result<KeyIdentity, Refusal> {
+async fn identify(line: &Line, headers: &HeaderMap) -> Result<KeyIdentity, Refusal> {
     let app = &line.app;
-    credentials::presented(headers)?
-        .and_then(|key| app.keys.identify_at(&key, line.peer, app.clock.utc()))
-        .or_else(|| app.keys.anonymous())
-        .ok_or_else(Refusal::unauthenticated)
+    if let Some(presented) = credentials::presented(headers)? {
+        if let Some(identity) = app.keys.identify_at(&presented, line.peer, app.clock.utc()) {
+            return Ok(identity);
+        }
+        if let Some(tokens) = app.tokens.get()
+            && let Some(identifying) = tokens.identify(&presented, line.peer)
+        {
+            return identifying.await.map_err(Refusal::from);
+        }
+    }
+    app.keys.anonymous().ok_or_else(Refusal::unauthenticated)
 }
 
 /// Answers a path that does not exist, or not by this method.

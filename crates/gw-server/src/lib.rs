@@ -48,6 +48,7 @@ mod stamp;
 mod stream_task;
 mod telemetry;
 mod timer;
+mod tokens;
 mod wire;
 
 pub use self::{
@@ -55,4 +56,5 @@ pub use self::{
     reloads::Reloads,
     server::{Listeners, Server, ServerParts},
     telemetry::{Telemetry, Telling},
+    tokens::Tokens,
 };

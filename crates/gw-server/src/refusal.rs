@@ -15,6 +15,12 @@ pub(crate) enum Reason {
     HeadTimeout,
     /// No key, or an unknown one.
     Unauthenticated,
+    /// A token that is not taken.
+    Token,
+    /// A genuine token that is nobody's here.
+    TokenForbidden,
+    /// A token whose issuer's keys cannot be had.
+    TokenKeys,
     /// More than one key.
     AmbiguousKey,
     /// The key may not use the admin plane, or the caller is not on this machine.
@@ -55,6 +61,9 @@ impl Reason {
             Self::HeadTooLarge => "head_too_large",
             Self::HeadTimeout => "head_timeout",
             Self::Unauthenticated => "unauthenticated",
+            Self::Token => "token",
+            Self::TokenForbidden => "token_forbidden",
+            Self::TokenKeys => "token_keys",
             Self::AmbiguousKey => "ambiguous_key",
             Self::Forbidden => "forbidden",
             Self::UnknownPath => "unknown_path",

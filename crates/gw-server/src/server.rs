@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    Reloads,
+    Reloads, Tokens,
     addresses::Addresses,
     app::App,
     connection,
@@ -100,9 +100,18 @@ impl Server {
                 created: clock.utc().seconds(),
                 clock,
                 reloads: OnceLock::new(),
+                tokens: OnceLock::new(),
                 lifecycle: Lifecycle::default(),
             }),
         }
+    }
+
+    /// Lets callers present tokens in the place of keys.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Tokens) -> Self {
+        // A second call changes nothing.
+        drop(self.app.tokens.set(tokens));
+        self
     }
 
     /// Lets the admin plane ask for reloads.

@@ -426,7 +426,15 @@ impl Ledger for SqlLedger {
 
     async fn records(&self, query: RecordQuery) -> Result<Vec<StoredRecord>, GatewayError> {
         self.settle().await;
-        self.reader.ask(move |db| reads::records(db, &query)).await
+        let page = move |db: &Db| {
+            let node = query.node.unwrap_or_else(|| db.node());
+            db.at_node(node, |db| reads::records(db, &query))
+        };
+        self.reader.ask(page).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<i64>, GatewayError> {
+        self.reader.ask(|db| Ok(db.nodes()?)).await
     }
 
     async fn record(&self, id: &RequestId) -> Result<Option<StoredRecord>, GatewayError> {

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod issuer;
 mod postgres;
 mod provider;
 mod proxy;
@@ -30,6 +31,7 @@ mod script;
 
 pub use self::{
     adapter::{AdapterCall, AdapterStep, CallEnd, ScriptAdapter, TimedItem},
+    issuer::{NoSigner, TokenSigner},
     postgres::{HeldSession, PostgresServer},
     provider::{CallOutcome, FakeProvider, SeenCall},
     proxy::{FaultProxy, Link, ProxySnapshot},

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, BufRead, BufReader, Write},
     net::TcpListener,
-    os::unix::fs::chown,
+    os::unix::fs::{PermissionsExt as _, chown},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
@@ -24,6 +24,7 @@ pub struct PostgresServer {
     port: u16,
     process: Option<Child>,
     databases: AtomicU32,
+    has_tls: bool,
 }
 
 /// A session of a [`PostgresServer`] that holds what it has taken; ended on drop.
@@ -46,11 +47,30 @@ impl PostgresServer {
     /// # Errors
     /// The programs are not installed, or the machine has no port or no user for them.
     pub fn start() -> io::Result<Self> {
+        Self::start_as(None)
+    }
+
+    /// Starts one that speaks TLS to whoever asks for it, with a certificate and its key in PEM files.
+    ///
+    /// # Errors
+    /// As [`Self::start`], and where a file cannot be read.
+    pub fn start_with_tls(certificate: &Path, key: &Path) -> io::Result<Self> {
+        Self::start_as(Some((certificate, key)))
+    }
+
+    fn start_as(tls: Option<(&Path, &Path)>) -> io::Result<Self> {
         let programs = programs()?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let folder = std::env::temp_dir().join(format!("gw-postgres-{}-{port}", std::process::id()));
         fs::create_dir_all(&folder)?;
-        let mut server = Self { folder, programs, port, process: None, databases: AtomicU32::new(0) };
+        let mut server = Self {
+            folder,
+            programs,
+            port,
+            process: None,
+            databases: AtomicU32::new(0),
+            has_tls: tls.is_some(),
+        };
         if let Some((user, group)) = user() {
             chown(&server.folder, Some(user), Some(group))?;
         }
@@ -58,6 +78,17 @@ impl PostgresServer {
         let mut make = server.command("initdb");
         make.arg("-D").arg(&data).args(["-U", "gw", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]);
         quietly(&mut make)?;
+        for (from, name) in
+            tls.into_iter().flat_map(|(certificate, key)| [(certificate, "server.crt"), (key, "server.key")])
+        {
+            let own = server.folder.join("data").join(name);
+            fs::write(&own, fs::read(from)?)?;
+            // The server takes no key that others may read.
+            fs::set_permissions(&own, fs::Permissions::from_mode(0o600))?;
+            if let Some((user, group)) = user() {
+                chown(&own, Some(user), Some(group))?;
+            }
+        }
         server.run()?;
         Ok(server)
     }
@@ -147,6 +178,7 @@ impl PostgresServer {
         run.args(["-c", "fsync=off", "-c", "full_page_writes=off"]);
         run.args(["-c", "autovacuum=off", "-c", "wal_level=minimal", "-c", "max_wal_senders=0"]);
         run.args(["-c", "max_connections=50", "-c", "shared_buffers=16MB"]);
+        run.args(["-c", if self.has_tls { "ssl=on" } else { "ssl=off" }]);
         self.process = Some(run.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         let port = self.port.to_string();
         let mut ready = Command::new(self.programs.join("pg_isready"));

@@ -114,6 +114,10 @@ name! {
     CredentialName
 }
 name! {
+    /// Names who signs tokens that callers may present.
+    IssuerName
+}
+name! {
     /// Names a deployment: a model at an endpoint in a region.
     DeploymentName
 }

@@ -32,6 +32,15 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// `Overloaded` if the store cannot be read now.
     async fn records(&self, query: RecordQuery) -> Result<Vec<StoredRecord>, GatewayError>;
 
+    /// Returns the numbers of the gateways whose records are kept there, this one's first. A ledger that is one gateway's
+    /// alone is node 0.
+    ///
+    /// # Errors
+    /// `Overloaded` if the store cannot be read now.
+    async fn nodes(&self) -> Result<Vec<i64>, GatewayError> {
+        Ok(vec![0])
+    }
+
     /// Returns the record with the id.
     ///
     /// # Errors
@@ -121,6 +130,8 @@ pub struct StoredRecord {
 pub struct RecordQuery {
     /// Only records of this tenant.
     pub tenant: Option<TenantId>,
+    /// Of which gateway, as [`Ledger::nodes`] numbers them; `None`: of this one.
+    pub node: Option<i64>,
     /// Only records with a smaller `seq`: where the last page ended.
     pub before: Option<u64>,
     /// How many at most, 1 to 1,000.

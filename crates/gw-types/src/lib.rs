@@ -59,8 +59,8 @@ pub use self::{
     frame::{FrameFacts, StreamItem},
     idempotency::{IdempotencyKey, KeyNote, KeyState},
     ids::{
-        CredentialName, DeploymentName, InvalidName, KeyName, ModelName, ProviderName, Region, RequestId,
-        Residency, RouteName, TaskClass, TenantId,
+        CredentialName, DeploymentName, InvalidName, IssuerName, KeyName, ModelName, ProviderName, Region,
+        RequestId, Residency, RouteName, TaskClass, TenantId,
     },
     keys::{KeyIdentity, KeyStore, Network, NotANetwork},
     ledger::{Ledger, LedgerPlace, LedgerQueue, Receipt, RecordQuery, SpendDetail, SpendRow, StoredRecord},

@@ -130,7 +130,7 @@ impl House {
     /// Returns the records so far, oldest first.
     pub(crate) async fn records(&self) -> Vec<AccountingRecord> {
         self.composition.ledger.flush().await;
-        let query = RecordQuery { tenant: None, before: None, limit: 1_000 };
+        let query = RecordQuery { tenant: None, node: None, before: None, limit: 1_000 };
         let stored = self.composition.ledger.records(query).await.unwrap();
         stored.into_iter().rev().map(|stored| stored.record).collect()
     }

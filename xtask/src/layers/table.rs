@@ -131,8 +131,8 @@ pub(crate) const TABLE: &[Row] = &[
         name: TEST_KIT,
         names: &["gw-errors", "gw-types", "gw-dialects"],
         outside: &[
-            "async-trait", "base64", "bytes", "futures-core", "futures-util", "http", "http-body", "http-body-util",
-            "parking_lot", "serde", "serde_json", "thiserror",
+            "async-trait", "aws-lc-rs", "base64", "bytes", "futures-core", "futures-util", "http", "http-body",
+            "http-body-util", "jsonwebtoken", "parking_lot", "serde", "serde_json", "thiserror",
         ],
         limited: &[
             ("hyper", &["server", "http1", "http2"]),
@@ -140,7 +140,8 @@ pub(crate) const TABLE: &[Row] = &[
             ("tokio", &["rt", "net", "sync", "time", "io-util", "macros"]),
         ],
         published: false,
-        why: "plays a provider for tests and demonstrations: it serves HTTP and speaks the wire formats",
+        why: "plays a provider for tests and demonstrations: it serves HTTP and speaks the wire formats; and an issuer, which \
+              signs tokens (`aws-lc-rs`, `jsonwebtoken`)",
         ..NOTHING
     },
     Row {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gw_limits::Zone;
 use gw_routing::ModelPattern;
-use gw_types::{Classification, KeyName, Network, RouteName, UtcTime};
+use gw_types::{Classification, IssuerName, KeyName, Network, RouteName, UtcTime};
 use jiff::{Timestamp, civil::Date, civil::Time, tz::TimeZone};
 use serde::{Serialize, Serializer};
 
@@ -14,7 +14,7 @@ use super::{
     tenant::{QueueEntry, queue},
 };
 use crate::{
-    keys::StoredKey,
+    keys::{Claims, StoredKey},
     reader::{Node, Section, quotable},
     secret::{FoundSecret, Outside},
     source::Located,
@@ -71,7 +71,20 @@ pub(crate) enum KeySource {
     Stored(StoredKey),
     /// The key itself, found elsewhere.
     Found(FoundSecret),
+    /// None: its callers present tokens of an issuer.
+    Issued(IssuedEntry),
 }
+
+/// Whose tokens stand for a key.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct IssuedEntry {
+    pub(crate) issuer: IssuerName,
+    /// What they must say.
+    pub(crate) claims: Claims,
+}
+
+/// Claims that one key may ask for.
+const CLAIMS_MAX: usize = 16;
 
 /// Reads the keys of a tenant.
 pub(super) fn read_all(
@@ -102,26 +115,74 @@ pub(crate) fn read(
     });
     let hash = section.optional("hash");
     let secret = section.optional("secret");
+    let issuer = section.optional("issuer");
+    let claims = section.optional("claims");
     let previous = section.optional("previous").and_then(|node| previous(&node));
     let use_of = use_of(&mut section);
     let limits = limits::read(&mut section, zone);
     let queue = queue(&mut section, waiting);
     section.finish();
-    let source = match (hash, secret) {
-        (Some(hash), None) => Located::new(KeySource::Stored(stored(&hash)?), hash.span()),
-        (None, Some(secret)) => {
+    if let (Some(claims), None) = (&claims, &issuer) {
+        claims
+            .fault(format!("`{}` without an `issuer`", claims.path()), "name the issuer whose tokens say so");
+    }
+    let source = match (hash, secret, issuer) {
+        (Some(hash), None, None) => Located::new(KeySource::Stored(stored(&hash)?), hash.span()),
+        (None, Some(secret), None) => {
             let found = outside.secret(&secret)?;
             Located::new(KeySource::Found(found.value), found.span)
         }
-        (Some(_), Some(_)) | (None, None) => {
+        (None, None, Some(issuer)) => issued(&issuer, claims.as_ref(), previous.as_ref())?,
+        _ => {
             node.fault(
-                format!("`{}` must have one of `hash` and `secret`", node.path()),
+                format!("`{}` must have one of `hash`, `secret` and `issuer`", node.path()),
                 "write `hash = \"gwk1:...\"` from `gw keys create`, or `secret = { env = \"NAME\" }`",
             );
             return None;
         }
     };
     Some(KeyEntry { name: name?, source, previous, use_of, limits, queue, is_stored: false })
+}
+
+/// Reads whose tokens stand for the key, and what they must say.
+fn issued(
+    issuer: &Node<'_>,
+    claims: Option<&Node<'_>>,
+    previous: Option<&PreviousEntry>,
+) -> Option<Located<KeySource>> {
+    if previous.is_some() {
+        issuer.fault(
+            format!("`{}` beside `previous`", issuer.path()),
+            "leave `previous` out: the issuer changes its keys by itself",
+        );
+    }
+    let name = issuer.name::<IssuerName>()?;
+    let claims = match claims {
+        Some(claims) => read_claims(claims)?,
+        None => Claims::new(),
+    };
+    Some(Located::new(KeySource::Issued(IssuedEntry { issuer: name.value, claims }), issuer.span()))
+}
+
+fn read_claims(node: &Node<'_>) -> Option<Claims> {
+    let section = node.section()?;
+    let mut claims = Claims::new();
+    for (name, value) in section.entries() {
+        let values = if value.is_list() {
+            value.filled_list()?.iter().map(|item| item.text().map(str::to_owned)).collect::<Option<_>>()?
+        } else {
+            [value.text()?.to_owned()].into()
+        };
+        claims.insert(name.value.to_owned(), values);
+    }
+    if claims.is_empty() || claims.len() > CLAIMS_MAX {
+        node.fault(
+            format!("`{}` has {} claims", node.path(), claims.len()),
+            format!("write 1 to {CLAIMS_MAX}, or leave it out for every token of the issuer"),
+        );
+        return None;
+    }
+    Some(claims)
 }
 
 fn list<'t>(section: &mut Section<'t>, key: &'static str) -> Vec<Node<'t>> {

@@ -36,7 +36,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    fn permits(&self, from: IpAddr, now: UtcTime) -> bool {
+    pub(super) fn permits(&self, from: IpAddr, now: UtcTime) -> bool {
         self.expires.is_none_or(|expires| now < expires)
             && (self.networks.is_empty() || self.networks.iter().any(|network| network.contains(from)))
     }

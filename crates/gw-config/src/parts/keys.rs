@@ -1,11 +1,11 @@
 //! The keys of every tenant.
 
-use gw_types::{KeyIdentity, KeyName, KeyStore, RouteName, TenantId, UtcTime};
+use gw_types::{IssuerName, KeyIdentity, KeyName, KeyStore, RouteName, TenantId, UtcTime};
 
 use crate::{
     config::Config,
-    file::{Callers, KeyEntry, KeySource},
-    keys::{Access, KeyTable, Presented},
+    file::{Callers, IssuerEntry, JwksEntry, KeyEntry, KeySource},
+    keys::{Access, Issuer, IssuerTable, Jwks, KeyTable, Presented},
     nearest,
     reader::Faults,
     source::{Located, Span},
@@ -23,6 +23,7 @@ pub(super) fn table(config: &Config, faults: &Faults) -> KeyTable {
             let presented = match &source.value {
                 KeySource::Stored(stored) => Presented::Stored(stored),
                 KeySource::Found(found) => Presented::Found(&found.value),
+                KeySource::Issued(_) => continue,
             };
             if matches!(presented, Presented::Stored(_)) == stored_ones {
                 let path = format!("tenants.{tenant}.keys[{at}]");
@@ -52,6 +53,38 @@ pub(super) fn table(config: &Config, faults: &Faults) -> KeyTable {
         && let (Ok(tenant), Ok(key)) = (TenantId::new(ANONYMOUS.0), KeyName::new(ANONYMOUS.1))
     {
         table.allow_anonymous(KeyIdentity { tenant, key });
+    }
+    table
+}
+
+/// Returns the issuers, with the keys that name them.
+pub(super) fn issuers(config: &Config, faults: &Faults) -> IssuerTable {
+    let mut table = IssuerTable::default();
+    for (name, entry) in &config.file.issuers {
+        let IssuerEntry { issuer, audience, keys, algorithms, leeway } = &entry.value;
+        let keys = match &keys.value {
+            JwksEntry::Url(url) => Jwks::Url(url.as_str().into()),
+            JwksEntry::File(file) => Jwks::Text(file.text.as_str().into()),
+        };
+        let mut named = Issuer::new(name.clone(), issuer.value.clone(), keys);
+        (named.audience, named.algorithms, named.leeway) = (audience.clone(), algorithms.clone(), *leeway);
+        table.push(named);
+    }
+    let known = || config.file.issuers.keys().map(IssuerName::as_str);
+    for (at, tenant, key) in entries(config) {
+        let KeySource::Issued(issued) = &key.source.value else { continue };
+        let path = format!("tenants.{tenant}.keys[{at}]");
+        if !config.file.issuers.contains_key(&issued.issuer) {
+            let message = format!("unknown issuer `{}` in `{path}`", issued.issuer);
+            faults.add(key.source.span, &path, message, nearest::remedy(issued.issuer.as_str(), known()));
+            continue;
+        }
+        let access = access(key, key.use_of.expires);
+        if let Err(owner) = table.add(&issued.issuer, &issued.claims, identity(tenant, key), access) {
+            let message =
+                format!("`{path}` asks for the same claims as `{}` of tenant `{}`", owner.key, owner.tenant);
+            faults.add(key.source.span, &path, message, "ask for a claim that only one of them has");
+        }
     }
     table
 }

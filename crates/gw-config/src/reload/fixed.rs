@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 use crate::{config::Config, diagnostics::Diagnostics, reader::Faults, source::Span};
 
 /// The tables that a reload may change. Any other one is fixed, a new one too until it is added here.
-const LIVE: [&str; 10] = [
+const LIVE: [&str; 11] = [
     "version",
     "residency",
     "providers",
@@ -15,6 +15,7 @@ const LIVE: [&str; 10] = [
     "refused",
     "tenants",
     "organisations",
+    "issuers",
     "models",
     "limits",
 ];

@@ -107,7 +107,7 @@ fn shown(key: &KeyEntry) -> Value {
     let KeyUse { models, routes, classification_ceiling, networks, expires } = &key.use_of;
     let public_id = match &key.source.value {
         KeySource::Stored(stored) => Some(hex(&stored.id)),
-        KeySource::Found(_) => None,
+        KeySource::Found(_) | KeySource::Issued(_) => None,
     };
     let previous = key.previous.as_ref().map(
         |previous| json!({"public_id": hex(&previous.hash.id), "expires": previous.expires.to_rfc3339()}),

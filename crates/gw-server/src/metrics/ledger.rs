@@ -57,6 +57,10 @@ impl Ledger for MetricsLedger {
         self.inner.records(query).await
     }
 
+    async fn nodes(&self) -> Result<Vec<i64>, GatewayError> {
+        self.inner.nodes().await
+    }
+
     async fn record(&self, id: &RequestId) -> Result<Option<StoredRecord>, GatewayError> {
         self.inner.record(id).await
     }

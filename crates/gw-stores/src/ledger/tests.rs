@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::{Durability, SqlConfig, SqlLedger};
 use crate::StoreError;
 
-const NEWEST: RecordQuery = RecordQuery { tenant: None, before: None, limit: 10 };
+const NEWEST: RecordQuery = RecordQuery { tenant: None, node: None, before: None, limit: 10 };
 
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(test)

@@ -252,7 +252,7 @@ mod tests {
         }
         drop(first);
         let ledger = SqlLedger::open(&path, SqlConfig::default()).unwrap();
-        let newest = RecordQuery { tenant: None, before: None, limit: 1 };
+        let newest = RecordQuery { tenant: None, node: None, before: None, limit: 1 };
         let page = run(ledger.records(newest)).unwrap();
         assert_eq!((page[0].seq, &page[0].record), (600, &sample_record(600)));
         let spent = run(ledger.spend_since(UtcTime::from_micros(0))).unwrap();

@@ -232,9 +232,10 @@ fn deleting_by_age_while_the_gateway_runs_keeps_chain_sums_and_new_records(home:
     assert_eq!(retained.spent, Money::from_pico(15 * 1_000_000 + 15));
     assert_eq!(run(house.ledger.retain(record(6).started)).unwrap(), None);
     LedgerPlace::take(house.ledger.clone() as Arc<dyn Ledger>).unwrap().append(Box::new(record(11)));
-    let page = run(house.ledger.records(RecordQuery { tenant: None, before: None, limit: 100 })).unwrap();
+    let page = run(house.ledger.records(RecordQuery { tenant: None, node: None, before: None, limit: 100 }))
+        .unwrap();
     assert_eq!(page.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [12, 10, 9, 8, 7, 6]);
-    let of_tenant = RecordQuery { tenant: Some(record(1).tenant), before: None, limit: 100 };
+    let of_tenant = RecordQuery { tenant: Some(record(1).tenant), node: None, before: None, limit: 100 };
     let page = run(house.ledger.records(of_tenant)).unwrap();
     assert_eq!(page.iter().map(|stored| stored.seq).collect::<Vec<_>>(), [12, 9, 7]);
     assert!(run(house.ledger.record(&record(5).id)).unwrap().is_none());

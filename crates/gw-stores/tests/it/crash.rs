@@ -27,8 +27,9 @@ fn child() {
     let ledger: Arc<dyn Ledger> = SqlLedger::open(Path::new(&path), config).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut acknowledged = std::io::stderr();
-    let known =
-        runtime.block_on(ledger.records(RecordQuery { tenant: None, before: None, limit: 1 })).unwrap();
+    let known = runtime
+        .block_on(ledger.records(RecordQuery { tenant: None, node: None, before: None, limit: 1 }))
+        .unwrap();
     let first = known.first().map_or(0, |stored| u32::try_from(stored.seq).unwrap());
     for number in first + 1..first + APPENDS {
         while !ledger.take_place() {

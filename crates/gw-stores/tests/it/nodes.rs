@@ -57,7 +57,7 @@ fn gateways_keep_a_chain_each_and_go_on_with_the_ones_that_are_free() {
     append(&second, 3);
     assert_eq!(verify(&store), [(1, 1), (2, 2)]);
     // Each lists its own, and finds what the other has, with its proof where that is signed.
-    let newest = RecordQuery { tenant: None, before: None, limit: 10 };
+    let newest = RecordQuery { tenant: None, node: None, before: None, limit: 10 };
     assert_eq!(run(first.records(newest)).unwrap().len(), 1);
     assert_eq!(run(first.record(&sample_record(3).id)).unwrap().unwrap().record, sample_record(3));
     let error = run(first.signed_receipt(&sample_record(3).id)).unwrap_err();

@@ -109,7 +109,8 @@ fn read_all(ledger: &Arc<dyn Ledger>, tenant: Option<&TenantId>, limit: u32) -> 
     let mut all: Vec<StoredRecord> = Vec::new();
     loop {
         let before = all.last().map(|stored| stored.seq);
-        let page = run(ledger.records(RecordQuery { tenant: tenant.cloned(), before, limit })).unwrap();
+        let page =
+            run(ledger.records(RecordQuery { tenant: tenant.cloned(), node: None, before, limit })).unwrap();
         assert!(page.len() <= limit as usize);
         if page.is_empty() {
             return all;
@@ -240,7 +241,7 @@ fn unknown_ids_and_empty_windows_have_no_answer(home: &Home) {
 fn pages_have_at_least_one_record(home: &Home) {
     for ledger in filled(&home.store(), &[], 0) {
         fill(&ledger, &[sample_record(1), sample_record(2)]);
-        let query = RecordQuery { tenant: None, before: Some(u64::MAX), limit: 0 };
+        let query = RecordQuery { tenant: None, node: None, before: Some(u64::MAX), limit: 0 };
         assert_eq!(run(ledger.records(query)).unwrap().len(), 1);
     }
 }
