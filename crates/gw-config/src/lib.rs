@@ -6,10 +6,8 @@
 //!
 //! ```
 //! use gw_config::{FixedEnvironment, check};
-//!
 //! let text = r#"
 //! version = 1
-//!
 //! [providers.local]
 //! kind = "openai-compatible"
 //! base_url = "http://127.0.0.1:8000/v1"
@@ -30,7 +28,7 @@
 //! let faults = check(text, "gw.toml", &environment).unwrap_err();
 //! assert_eq!(
 //!     faults.to_string(),
-//!     "gw.toml:15:16: unknown deployment `smal` in `routes[0].deployments[0]`; did you mean `small`?",
+//!     "gw.toml:14:16: unknown deployment `smal` in `routes[0].deployments[0]`; did you mean `small`?",
 //! );
 //! assert!(check(&text.replace("smal\"]", "small\"]"), "gw.toml", &environment).is_ok());
 //! ```
