@@ -27,6 +27,9 @@ pub enum ProviderKind {
     Anthropic,
     /// The Gemini API: `x-goog-api-key` header.
     Gemini,
+    /// Ollama's own chat, at `{base}/api/chat`; embeddings and legacy completions at its compatible endpoints. Without a key
+    /// where none is configured.
+    Ollama,
     /// Vertex AI, for Google's models and Anthropic's: the token of a service account.
     Vertex {
         /// The Google Cloud project; empty: the service account's own.

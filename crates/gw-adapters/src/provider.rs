@@ -140,7 +140,8 @@ impl Outside<'_> {
             | ProviderKind::AzureOpenAi { .. }
             | ProviderKind::OpenAiCompatible { .. }
             | ProviderKind::Anthropic
-            | ProviderKind::Gemini => Err(OTHER_KIND),
+            | ProviderKind::Gemini
+            | ProviderKind::Ollama => Err(OTHER_KIND),
         }
     }
 

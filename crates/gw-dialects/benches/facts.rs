@@ -2,8 +2,12 @@
 
 use bytes::Bytes;
 use divan::{Bencher, counter::BytesCount};
-use gw_dialects::openai::{ChatEdits, read_answer, read_chat, rewrite_chat};
-use gw_types::{NormalizedRequest, Operation, OutputField, RequestContext};
+use gw_dialects::{
+    neutral::WriteOptions,
+    openai::{ChatEdits, read_answer, read_chat, rewrite_chat},
+    translate::{self, Strictness, WireFormat},
+};
+use gw_types::{NormalizedRequest, Operation, OutputField, RequestContext, TokenCount};
 
 fn main() {
     divan::main();
@@ -35,6 +39,49 @@ fn answer() -> Bytes {
     let text = "A token bucket holds permits up to its capacity. ".repeat(20);
     let text = &text[..1_039 - head.len() - tail.len()];
     Bytes::from(format!("{head}{text}{tail}"))
+}
+
+/// A request of so many bytes, of lines of code with an escape at each end, as coding agents send them.
+fn code(bytes: usize) -> Bytes {
+    let line = "    let answer = gateway.complete(admitted, &request).await?; // \\\"quoted\\\"\\n";
+    let text = line.repeat(bytes / line.len() + 1);
+    let body =
+        format!(r#"{{"model":"m","max_tokens":64,"messages":[{{"role":"user","content":"{text}"}}]}}"#);
+    Bytes::from(body)
+}
+
+/// What a request costs on its way to a deployment of its own format: it is read, and its model is put in.
+#[divan::bench(args = [1_024, 100 * 1_024, 400 * 1_024])]
+fn same_dialect_request(bencher: Bencher<'_, '_>, bytes: usize) {
+    let body = code(bytes);
+    let edits = ChatEdits {
+        model: "my-deployment",
+        output_bound: None,
+        output_field: OutputField::MaxTokens,
+        ask_usage: false,
+    };
+    bencher.counter(BytesCount::new(body.len())).bench_local(|| {
+        let facts = read_chat(&body).expect("the request is sound");
+        let (body, context) = (body.clone(), RequestContext::default());
+        rewrite_chat(&NormalizedRequest { operation: Operation::Chat, body, facts, context }, &edits)
+    });
+}
+
+/// The same for a deployment of another format: read, and translated.
+#[divan::bench(args = [1_024, 100 * 1_024, 400 * 1_024])]
+fn translated_request(bencher: Bencher<'_, '_>, bytes: usize) {
+    let body = code(bytes);
+    let options = WriteOptions {
+        model: "my-deployment",
+        output_bound: None,
+        default_output: TokenCount::new(64),
+        output_field: OutputField::MaxTokens,
+    };
+    bencher.counter(BytesCount::new(body.len())).bench_local(|| {
+        let facts = read_chat(&body).expect("the request is sound");
+        let to = WireFormat::AnthropicMessages;
+        (facts, translate::request(Operation::Chat, &body, to, &options, Strictness::Report))
+    });
 }
 
 fn read(bencher: Bencher<'_, '_>, body: &Bytes) {

@@ -42,6 +42,8 @@ pub mod json_stream;
 pub mod metadata;
 /// Requests and answers in neutral parts.
 pub mod neutral;
+/// Ollama's own chat: requests, answers, streams.
+pub mod ollama;
 /// OpenAI's chat completions: requests, answers, streams and errors.
 pub mod openai;
 /// OpenAI's responses: requests, answers, streams.

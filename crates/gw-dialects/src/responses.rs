@@ -21,6 +21,7 @@ mod request;
 mod stream;
 mod writer;
 
+pub(crate) use self::answer::as_chat;
 pub use self::{
     answer::read_message,
     codec::{ResponsesCodec, completion_body, completion_events},

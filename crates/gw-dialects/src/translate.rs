@@ -14,6 +14,7 @@ pub use self::stream::{StreamTranslation, StreamTranslator};
 use crate::{
     anthropic, bedrock, gemini,
     neutral::{AnswerLoss, AnswerStamp, Content, Message, Prompt, WriteOptions},
+    ollama,
     openai::{self, ErrorHead},
     responses,
 };
@@ -31,6 +32,8 @@ pub enum WireFormat {
     Gemini,
     /// Bedrock's Converse.
     BedrockConverse,
+    /// Ollama's own chat.
+    OllamaChat,
 }
 
 /// Says what to do where a translation would lose something.
@@ -75,6 +78,7 @@ pub fn request(
         WireFormat::AnthropicMessages => anthropic::write_prompt(&prompt, options),
         WireFormat::Gemini => gemini::write_prompt(&prompt, options),
         WireFormat::BedrockConverse => bedrock::write_prompt(&prompt, options),
+        WireFormat::OllamaChat => ollama::write_prompt(&prompt, options),
     };
     check(&loss, strictness)?;
     Ok((body, loss))
@@ -138,13 +142,16 @@ pub fn read_message(from: WireFormat, raw: &Bytes) -> Result<Message, GatewayErr
         WireFormat::AnthropicMessages => anthropic::read_message(raw),
         WireFormat::Gemini => gemini::read_message(raw),
         WireFormat::BedrockConverse => bedrock::read_message(raw),
+        WireFormat::OllamaChat => ollama::read_message(raw),
     }
 }
 
 /// Classifies a deployment's error answer.
 pub fn classify(from: WireFormat, head: &ErrorHead<'_>, body: &[u8]) -> GatewayError {
     match from {
-        WireFormat::OpenAiChat | WireFormat::OpenAiResponses => openai::classify(head, body),
+        WireFormat::OpenAiChat | WireFormat::OpenAiResponses | WireFormat::OllamaChat => {
+            openai::classify(head, body)
+        }
         WireFormat::AnthropicMessages => anthropic::classify(head, body),
         WireFormat::Gemini => gemini::classify(head, body),
         WireFormat::BedrockConverse => bedrock::classify(head, body),

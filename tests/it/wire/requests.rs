@@ -78,7 +78,7 @@ fn operation(exchange: &Exchange) -> Result<Operation, String> {
         Some(Spoken::Embeddings) => Ok(Operation::Embeddings),
         Some(Spoken::AnthropicTokens) => Ok(Operation::CountTokens),
         Some(
-            Spoken::Answers(WireFormat::Gemini | WireFormat::BedrockConverse)
+            Spoken::Answers(WireFormat::Gemini | WireFormat::BedrockConverse | WireFormat::OllamaChat)
             | Spoken::GeminiEmbeddings
             | Spoken::GeminiTokens,
         ) => Err(format!("no caller of gw writes {api}")),
@@ -182,6 +182,7 @@ fn translated(operation: Operation, bytes: &Bytes) -> Vec<String> {
         (Some(Operation::Messages), WireFormat::AnthropicMessages),
         (None, WireFormat::Gemini),
         (None, WireFormat::BedrockConverse),
+        (None, WireFormat::OllamaChat),
     ];
     for (_, to) in formats.into_iter().filter(|(own, _)| *own != Some(operation)) {
         match translate::request(operation, bytes, to, &OPTIONS, Strictness::Report) {

@@ -102,7 +102,7 @@ impl Schemas {
             WireFormat::OpenAiResponses => first_fault(responses, request),
             WireFormat::AnthropicMessages if request["stream"] == true => first_fault(streamed, request),
             WireFormat::AnthropicMessages => first_fault(messages, request),
-            WireFormat::Gemini | WireFormat::BedrockConverse => None,
+            WireFormat::Gemini | WireFormat::BedrockConverse | WireFormat::OllamaChat => None,
         }
     }
 

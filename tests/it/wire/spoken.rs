@@ -20,13 +20,12 @@ pub(super) enum Spoken {
 }
 
 /// Formats that gw does not speak: it reaches the models behind them by others.
-const NOT_SPOKEN: [&str; 9] = [
+const NOT_SPOKEN: [&str; 8] = [
     "bedrock.invoke",
     "bedrock.invoke-stream",
     "cohere.chat",
     "cohere.embed",
     "cohere.rerank",
-    "ollama.chat",
     "ollama.generate",
     "voyage.embeddings",
     "voyage.rerank",
@@ -46,6 +45,7 @@ pub(super) fn spoken(api: &str) -> Option<Spoken> {
         ("gemini", "countTokens") => Some(Spoken::GeminiTokens),
         ("gemini", "embedContent" | "batchEmbedContents") => Some(Spoken::GeminiEmbeddings),
         ("bedrock", "converse" | "converse-stream") => Some(Spoken::Answers(WireFormat::BedrockConverse)),
+        ("ollama", "chat") => Some(Spoken::Answers(WireFormat::OllamaChat)),
         (_, "chat" | "openai-chat") => Some(Spoken::Answers(WireFormat::OpenAiChat)),
         (_, "responses") => Some(Spoken::Answers(WireFormat::OpenAiResponses)),
         (_, "completions") => Some(Spoken::Completions),
@@ -58,7 +58,7 @@ pub(super) fn spoken(api: &str) -> Option<Spoken> {
 fn compatible_vendors_speak_openai_and_others_their_own() {
     let chat = Some(Spoken::Answers(WireFormat::OpenAiChat));
     assert_eq!(
-        (spoken("groq.chat"), spoken("ollama.openai-chat"), spoken("ollama.chat")),
+        (spoken("groq.chat"), spoken("ollama.openai-chat"), spoken("cohere.chat")),
         (chat, chat, None)
     );
 }

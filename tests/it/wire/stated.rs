@@ -75,11 +75,23 @@ impl Stated {
         Self {
             total: last(&["/total_tokens", "/totalTokenCount", "/totalTokens"], self.total),
             input: last(
-                &["/input_tokens", "/prompt_tokens", "/promptTokenCount", "/inputTokens"],
+                &[
+                    "/input_tokens",
+                    "/prompt_tokens",
+                    "/promptTokenCount",
+                    "/inputTokens",
+                    "/prompt_eval_count",
+                ],
                 self.input,
             ),
             output: last(
-                &["/output_tokens", "/completion_tokens", "/candidatesTokenCount", "/outputTokens"],
+                &[
+                    "/output_tokens",
+                    "/completion_tokens",
+                    "/candidatesTokenCount",
+                    "/outputTokens",
+                    "/eval_count",
+                ],
                 self.output,
             ),
             cached: last(
@@ -112,7 +124,9 @@ impl Stated {
 fn usage_of(document: &Value) -> Option<&Value> {
     const PLACES: [&str; 5] =
         ["/usage", "/usageMetadata", "/message/usage", "/response/usage", "/x_groq/usage"];
-    PLACES.iter().filter_map(|place| document.pointer(place)).find(|usage| usage.is_object())
+    let of_object = PLACES.iter().filter_map(|place| document.pointer(place)).find(|usage| usage.is_object());
+    // Ollama's figures stand on top.
+    of_object.or_else(|| document.get("prompt_eval_count").map(|_| document))
 }
 
 /// Returns whether the provider says that it gave the answer up: it ends for a reason that is none of an answer's.

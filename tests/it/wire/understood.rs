@@ -6,6 +6,7 @@ use gw_dialects::{
     collect::Collector,
     completions, embeddings, gemini,
     neutral::{Event, Message},
+    ollama,
     openai::{self, StreamOptions},
     responses,
     translate::{self, WireFormat},
@@ -86,6 +87,7 @@ fn events(format: WireFormat, raw: &Bytes, chunk_bytes: usize) -> Vec<Event> {
         WireFormat::AnthropicMessages => read!(anthropic),
         WireFormat::Gemini => read!(gemini),
         WireFormat::BedrockConverse => read!(bedrock),
+        WireFormat::OllamaChat => read!(ollama),
     }
     events
 }

@@ -45,6 +45,7 @@ pub(crate) fn service(site: &Site, habits: &Habits, model: &str, operation: Oper
         Site::Vertex { .. } if model.contains("gemini") => google(operation, EmbeddingsShape::Single),
         Site::Vertex { .. } => google(operation, EmbeddingsShape::Predict),
         Site::Bedrock => bedrock(operation),
+        Site::Ollama => ollama(operation),
     }
 }
 
@@ -111,6 +112,17 @@ fn google(operation: Operation, shape: EmbeddingsShape) -> Option<Service> {
         }
         Operation::Completions => None,
     }
+}
+
+fn ollama(operation: Operation) -> Option<Service> {
+    Some(match operation {
+        Operation::Chat | Operation::Responses | Operation::Messages => {
+            Service::same(Way::Translated(Format::Ollama), Endpoint::OllamaChat)
+        }
+        Operation::Completions => Service::same(Way::Completions, Endpoint::Completions),
+        Operation::Embeddings => Service::same(Way::Embeddings, Endpoint::Embeddings),
+        Operation::CountTokens => return None,
+    })
 }
 
 fn bedrock(operation: Operation) -> Option<Service> {
@@ -266,6 +278,8 @@ mod tests {
             "claude-x@1",
             [claude, claude, messages, None, None, Some(Way::VertexTokens)],
         );
+        let own = to(Format::Ollama);
+        check(&Site::Ollama, &compatible, "llama3.2", [own, own, own, completions, embeddings, None]);
         let converse = to(Format::Converse);
         let all = [converse, converse, converse, None, None, None];
         check(&Site::Bedrock, &compatible, "anthropic.claude", all);

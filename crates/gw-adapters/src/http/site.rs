@@ -31,6 +31,8 @@ pub(crate) enum Endpoint {
     StreamRawPredict,
     /// Anthropic's token count at Vertex.
     RawCountTokens,
+    /// Ollama's own chat.
+    OllamaChat,
     /// Bedrock's Converse, whole.
     Converse,
     /// Bedrock's Converse, streamed.
@@ -50,6 +52,8 @@ pub(crate) enum Site {
     Gemini,
     /// `{base}/v1beta1/projects/{project}/locations/{location}/publishers/{publisher}/models/{model}:{method}`.
     Vertex { project: String, location: String },
+    /// `{base}/api/chat`, and OpenAI's formats below `{base}/v1`.
+    Ollama,
     /// `{base}/model/{model}/converse`.
     Bedrock,
 }
@@ -58,7 +62,7 @@ impl Site {
     /// Returns whether the path of any endpoint names the model.
     pub(crate) const fn names_model(&self) -> bool {
         match self {
-            Self::OpenAi | Self::Anthropic => false,
+            Self::OpenAi | Self::Anthropic | Self::Ollama => false,
             Self::Azure { .. } | Self::Gemini | Self::Vertex { .. } | Self::Bedrock => true,
         }
     }
@@ -90,6 +94,12 @@ impl Site {
             Self::Gemini => {
                 let root = base.strip_suffix("/v1beta").unwrap_or(base);
                 joined(root, &gemini_endpoint(model, endpoint.gemini_method()))
+            }
+            Self::Ollama => {
+                // Both forms of the address are shown to users, so both are taken.
+                let root = base.strip_suffix("/v1").or(base.strip_suffix("/api")).unwrap_or(base);
+                let part = if endpoint == Endpoint::OllamaChat { "api" } else { "v1" };
+                format!("{root}/{part}/{}", last_part(endpoint))
             }
             Self::Vertex { project, location } => {
                 if let Endpoint::Gemini(method) = endpoint {
@@ -145,6 +155,7 @@ const fn last_part(endpoint: Endpoint) -> &'static str {
         Endpoint::Embeddings => "embeddings",
         Endpoint::Messages => "messages",
         Endpoint::CountTokens => "messages/count_tokens",
+        Endpoint::OllamaChat => "chat",
         Endpoint::RawPredict => "rawPredict",
         Endpoint::StreamRawPredict => "streamRawPredict",
         Endpoint::RawCountTokens => "count-tokens:rawPredict",
@@ -197,6 +208,15 @@ mod tests {
         let arn = "arn:aws:bedrock:us-east-1:0:inference-profile/x";
         let path = "/p/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A0%3Ainference-profile%2Fx/converse";
         check(&Site::Bedrock, "/p", Endpoint::Converse, arn, path);
+    }
+
+    #[test]
+    fn ollama() {
+        for base in ["", "/v1", "/api"] {
+            check(&Site::Ollama, base, Endpoint::OllamaChat, "a/b:1", "/api/chat");
+            check(&Site::Ollama, base, Endpoint::Embeddings, "m", "/v1/embeddings");
+        }
+        check(&Site::Ollama, "/p", Endpoint::OllamaChat, "m", "/p/api/chat");
     }
 
     #[test]

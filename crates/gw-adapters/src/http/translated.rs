@@ -30,6 +30,8 @@ pub(crate) enum Format {
     Gemini,
     /// Bedrock's Converse.
     Converse,
+    /// Ollama's own chat.
+    Ollama,
 }
 
 /// The output bound that is sent where a format demands one and neither the caller nor the configuration names one. Every
@@ -44,6 +46,7 @@ impl Format {
             Self::Messages | Self::VertexMessages => WireFormat::AnthropicMessages,
             Self::Gemini => WireFormat::Gemini,
             Self::Converse => WireFormat::BedrockConverse,
+            Self::Ollama => WireFormat::OllamaChat,
         }
     }
 
@@ -66,7 +69,7 @@ impl Format {
         let body = match self {
             Self::Chat => with_habits(body, deployment, plan, habits)?,
             Self::VertexMessages => vertex::without_model(&body),
-            Self::Messages | Self::Gemini | Self::Converse => body,
+            Self::Messages | Self::Gemini | Self::Converse | Self::Ollama => body,
         };
         Ok((body, loss))
     }

@@ -277,6 +277,10 @@ impl Way {
             }
             // Whoever stands between may drop the query that asks for events; then the answer is one array.
             Self::Translated(Format::Gemini) => &[b"text/event-stream", b"application/json"],
+            // Proxies in front of it are known to call lines plain JSON or text.
+            Self::Translated(Format::Ollama) => {
+                &[b"application/x-ndjson", b"application/json", b"application/ndjson", b"text/plain"]
+            }
             Self::Translated(Format::Converse) => &[b"application/vnd.amazon.eventstream"],
         };
         is_of_type(headers, types)

@@ -51,6 +51,7 @@ pub(super) fn fixed(
         let (name, value) = match kind {
             ProviderKind::OpenAi
             | ProviderKind::OpenAiCompatible { .. }
+            | ProviderKind::Ollama
             | ProviderKind::Vertex { .. }
             | ProviderKind::Bedrock { .. } => {
                 (header::AUTHORIZATION, sensitive(&format!("Bearer {}", key.expose())))
@@ -86,6 +87,7 @@ pub(super) fn check(
         return Ok(());
     }
     match (kind, credential) {
+        (ProviderKind::Ollama, _) => Ok(()),
         (ProviderKind::OpenAiCompatible { preset }, _) if preset.is_none_or(|preset| !preset.needs_key) => {
             Ok(())
         }

@@ -22,6 +22,7 @@ pub(super) fn site(kind: &ProviderKind, account: Option<&ServiceAccount>) -> Res
         }
         ProviderKind::Anthropic => Site::Anthropic,
         ProviderKind::Gemini => Site::Gemini,
+        ProviderKind::Ollama => Site::Ollama,
         ProviderKind::Vertex { project, location } => {
             let own = || account.and_then(|account| account.project_id.clone());
             let project = Some(project.clone()).filter(|project| !project.is_empty()).or_else(own);
@@ -76,6 +77,7 @@ fn own_base_url(kind: &ProviderKind) -> Option<String> {
         ProviderKind::AzureOpenAi { .. } => return None,
         ProviderKind::Anthropic => "https://api.anthropic.com".to_owned(),
         ProviderKind::Gemini => "https://generativelanguage.googleapis.com".to_owned(),
+        ProviderKind::Ollama => "http://127.0.0.1:11434".to_owned(),
         ProviderKind::Vertex { location, .. } => match location.as_str() {
             "global" => "https://aiplatform.googleapis.com".to_owned(),
             // The multi-regions, which keep data inside of them.
@@ -106,6 +108,7 @@ pub(super) fn habits(kind: &ProviderKind) -> Habits {
         ProviderKind::OpenAiCompatible { preset: None }
         | ProviderKind::Anthropic
         | ProviderKind::Gemini
+        | ProviderKind::Ollama
         | ProviderKind::Vertex { .. }
         | ProviderKind::Bedrock { .. } => Habits::COMPATIBLE,
     }

@@ -62,6 +62,7 @@ pub(crate) enum ProviderKindEntry {
     OpenaiCompatible,
     Anthropic,
     Gemini,
+    Ollama,
     Vertex,
     Bedrock,
 }
@@ -139,12 +140,13 @@ enum Kind {
     Scripted,
 }
 
-const KINDS: [(&str, Kind); 8] = [
+const KINDS: [(&str, Kind); 9] = [
     ("openai", Kind::Http(ProviderKindEntry::Openai)),
     ("azure-openai", Kind::Http(ProviderKindEntry::AzureOpenai)),
     ("openai-compatible", Kind::Http(ProviderKindEntry::OpenaiCompatible)),
     ("anthropic", Kind::Http(ProviderKindEntry::Anthropic)),
     ("gemini", Kind::Http(ProviderKindEntry::Gemini)),
+    ("ollama", Kind::Http(ProviderKindEntry::Ollama)),
     ("vertex", Kind::Http(ProviderKindEntry::Vertex)),
     ("bedrock", Kind::Http(ProviderKindEntry::Bedrock)),
     ("scripted", Kind::Scripted),
@@ -313,6 +315,7 @@ fn base_url(section: &mut Section<'_>, kind: ProviderKindEntry, has_vendor: bool
         ProviderKindEntry::OpenaiCompatible => has_vendor.then_some(""),
         ProviderKindEntry::Anthropic
         | ProviderKindEntry::Gemini
+        | ProviderKindEntry::Ollama
         | ProviderKindEntry::Vertex
         | ProviderKindEntry::Bedrock => Some(""),
     };

@@ -219,6 +219,7 @@ fn refuse_any_model(
             | ProviderKindEntry::OpenaiCompatible
             | ProviderKindEntry::Anthropic
             | ProviderKindEntry::Gemini
+            | ProviderKindEntry::Ollama
             | ProviderKindEntry::Bedrock => None,
         }
     {
@@ -278,6 +279,7 @@ fn kind(entry: &HttpEntry) -> ProviderKind {
         ProviderKindEntry::OpenaiCompatible => ProviderKind::OpenAiCompatible { preset: entry.vendor },
         ProviderKindEntry::Anthropic => ProviderKind::Anthropic,
         ProviderKindEntry::Gemini => ProviderKind::Gemini,
+        ProviderKindEntry::Ollama => ProviderKind::Ollama,
         ProviderKindEntry::Vertex => {
             ProviderKind::Vertex { project: text(&entry.project), location: text(&entry.location) }
         }

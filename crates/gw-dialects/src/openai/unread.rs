@@ -18,7 +18,8 @@ pub(super) fn look(answer: &Node<'_>, fields: &mut UnreadFields) {
 
 /// Adds the tier that serves a stream: the neutral form of streams has no place for it.
 pub(super) fn look_at_tier(chunk: &Node<'_>, fields: &mut UnreadFields) {
-    if chunk.filled("service_tier").is_some_and(|tier| !is_usual_tier(&tier)) {
+    let tier = chunk.get("service_tier").and_then(Node::as_str);
+    if tier.is_some_and(|tier| !tier.is_empty() && !is_usual_tier(&tier)) {
         fields.add("", "service_tier");
     }
 }

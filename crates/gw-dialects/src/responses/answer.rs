@@ -119,7 +119,7 @@ fn logprobs(items: &[Node<'_>]) -> Option<RawJson> {
 }
 
 /// Returns log probabilities of tokens as chat writes them; `None` for none.
-pub(super) fn as_chat<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<RawJson> {
+pub(crate) fn as_chat<'a>(tokens: impl Iterator<Item = &'a str>) -> Option<RawJson> {
     let tokens: Vec<&str> = tokens.collect();
     if tokens.is_empty() {
         return None;

@@ -9,7 +9,7 @@ use super::{WireFormat, combined, untranslatable};
 use crate::{
     anthropic, bedrock, gemini,
     neutral::{AnswerLoss, AnswerStamp, BlockKind, Event},
-    openai, responses,
+    ollama, openai, responses,
 };
 
 /// What most events take when they are written, in bytes.
@@ -49,6 +49,7 @@ enum Reader {
     Messages(anthropic::StreamReader),
     Gemini(gemini::StreamReader),
     Converse(bedrock::StreamReader),
+    Ollama(ollama::StreamReader),
 }
 
 /// The writer of each format that a caller reads.
@@ -72,6 +73,7 @@ impl StreamTranslator {
             WireFormat::AnthropicMessages => Reader::Messages(anthropic::StreamReader::new()),
             WireFormat::Gemini => Reader::Gemini(gemini::StreamReader::new()),
             WireFormat::BedrockConverse => Reader::Converse(bedrock::StreamReader::new()),
+            WireFormat::OllamaChat => Reader::Ollama(ollama::StreamReader::new()),
         };
         let writer = match translation.to {
             Operation::Chat => Writer::Chat(openai::StreamWriter::new(stamp, translation.relay_usage)),
@@ -99,6 +101,7 @@ impl StreamTranslator {
             Reader::Messages(reader) => reader.push(chunk, events),
             Reader::Gemini(reader) => reader.push(chunk, events),
             Reader::Converse(reader) => reader.push(chunk, events),
+            Reader::Ollama(reader) => reader.push(chunk, events),
         }
         let item = self.item();
         if !item.raw.is_empty() || item.facts != FrameFacts::default() {
@@ -122,6 +125,7 @@ impl StreamTranslator {
             Reader::Messages(reader) => reader.end(events),
             Reader::Gemini(reader) => reader.end(events),
             Reader::Converse(reader) => reader.end(events),
+            Reader::Ollama(reader) => reader.end(events),
         }
         let mut item = self.item();
         self.ended = true;

@@ -10,6 +10,7 @@ mod event_stream;
 mod fixtures;
 mod gemini;
 mod json_stream;
+mod mutated;
 mod order;
 mod pairs;
 mod props;

@@ -26,7 +26,7 @@ struct Target {
     model: &'static str,
 }
 
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 7] = [
     Target { name: "OpenAI chat", format: WireFormat::OpenAiChat, model: "gpt-5" },
     Target { name: "OpenAI responses", format: WireFormat::OpenAiResponses, model: "gpt-5" },
     Target { name: "Anthropic", format: WireFormat::AnthropicMessages, model: "claude-opus-4-6" },
@@ -41,6 +41,7 @@ const TARGETS: [Target; 6] = [
         format: WireFormat::BedrockConverse,
         model: "us.amazon.nova-2-lite-v1:0",
     },
+    Target { name: "Ollama", format: WireFormat::OllamaChat, model: "llama3.2" },
 ];
 
 /// What became of a feature on its way.

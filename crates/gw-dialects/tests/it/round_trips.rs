@@ -18,12 +18,13 @@ const OPTIONS: WriteOptions<'_> = WriteOptions {
     output_field: OutputField::MaxTokens,
 };
 
-const FORMATS: [WireFormat; 5] = [
+const FORMATS: [WireFormat; 6] = [
     WireFormat::OpenAiChat,
     WireFormat::OpenAiResponses,
     WireFormat::AnthropicMessages,
     WireFormat::Gemini,
     WireFormat::BedrockConverse,
+    WireFormat::OllamaChat,
 ];
 
 fn text() -> impl Strategy<Value = String> {

@@ -50,7 +50,8 @@ pub(super) fn read(
         | ProviderKindEntry::AzureOpenai
         | ProviderKindEntry::OpenaiCompatible
         | ProviderKindEntry::Anthropic
-        | ProviderKindEntry::Gemini => Some(None),
+        | ProviderKindEntry::Gemini
+        | ProviderKindEntry::Ollama => Some(None),
     }
 }
 

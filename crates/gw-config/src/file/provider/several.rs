@@ -64,7 +64,8 @@ fn own_keys(kind: ProviderKindEntry) -> &'static [&'static str] {
         | ProviderKindEntry::AzureOpenai
         | ProviderKindEntry::OpenaiCompatible
         | ProviderKindEntry::Anthropic
-        | ProviderKindEntry::Gemini => &["api_key"],
+        | ProviderKindEntry::Gemini
+        | ProviderKindEntry::Ollama => &["api_key"],
     }
 }
 
@@ -78,7 +79,8 @@ fn account(node: &Node<'_>, kind: ProviderKindEntry, outside: Outside<'_>) -> Op
         | ProviderKindEntry::AzureOpenai
         | ProviderKindEntry::OpenaiCompatible
         | ProviderKindEntry::Anthropic
-        | ProviderKindEntry::Gemini => Some(section.required("api_key", "{ env = \"NAME\" }")?),
+        | ProviderKindEntry::Gemini
+        | ProviderKindEntry::Ollama => Some(section.required("api_key", "{ env = \"NAME\" }")?),
     };
     let api_key = match api_key {
         Some(node) => Some(outside.secret(&node)?),

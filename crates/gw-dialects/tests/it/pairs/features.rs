@@ -6,7 +6,7 @@ mod media;
 mod tools;
 
 use gw_dialects::translate::WireFormat::{
-    self, AnthropicMessages, BedrockConverse, Gemini, OpenAiChat, OpenAiResponses,
+    self, AnthropicMessages, BedrockConverse, Gemini, OllamaChat, OpenAiChat, OpenAiResponses,
 };
 use gw_types::Operation;
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ impl Feature {
 
     /// What the table of the harmless has, wherever it has no place.
     fn harmless(self) -> Self {
-        let all = [OpenAiChat, OpenAiResponses, AnthropicMessages, Gemini, BedrockConverse];
+        let all = [OpenAiChat, OpenAiResponses, AnthropicMessages, Gemini, BedrockConverse, OllamaChat];
         self.harmless_at(&all)
     }
 
@@ -322,7 +322,7 @@ fn answer_forms() -> Vec<Feature> {
             .messages("thinking", json!({"thinking": {"type": "enabled", "budget_tokens": 2_048}})),
         says("thinking as is right", &[])
             .messages("thinking", json!({"thinking": {"type": "adaptive"}}))
-            .harmless_at(&[Gemini]),
+            .harmless_at(&[Gemini, OllamaChat]),
         says("reasoning that is shown", &[])
             .responses("reasoning", json!({"reasoning": {"effort": "high", "summary": "detailed"}}))
             .messages("thinking", json!({"thinking": {"type": "adaptive", "display": "summarized"}}))
@@ -332,7 +332,7 @@ fn answer_forms() -> Vec<Feature> {
                     _ => json!({"thinking": {"type": "adaptive", "display": "omitted"}}),
                 }
             })
-            .harmless_at(&[BedrockConverse]),
+            .harmless_at(&[BedrockConverse, OllamaChat]),
         says("verbosity", &[])
             .chat("verbosity", json!({"verbosity": "low"}))
             .responses("text.verbosity", json!({"text": {"verbosity": "low"}})),
@@ -420,11 +420,11 @@ fn labels() -> Vec<Feature> {
             .each(|said, caller| said.beside = tools(caller, &json!({})))
             .harmless(),
         both("key of the prompt cache", &["mark-k"], "prompt_cache_key", json!("mark-k")).harmless(),
-        both("the default tier", &[], "service_tier", json!("default")).harmless_at(&[Gemini]),
+        both("the default tier", &[], "service_tier", json!("default")).harmless_at(&[Gemini, OllamaChat]),
         both("the flexible tier", &["flex"], "service_tier", json!("flex")),
         says("the standard tier alone", &[])
             .messages("service_tier", json!({"service_tier": "standard_only"}))
-            .harmless_at(&[Gemini, BedrockConverse]),
+            .harmless_at(&[Gemini, BedrockConverse, OllamaChat]),
         both("labels", &["mark-k", "mark-v"], "metadata", json!({"mark-k": "mark-v"})).harmless(),
         says("end user", &["mark-u"])
             .chat("user", json!({"user": "mark-u"}))

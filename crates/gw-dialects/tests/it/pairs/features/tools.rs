@@ -1,5 +1,6 @@
 //! Tools, and what they were called for.
 
+use gw_dialects::translate::WireFormat;
 use gw_types::Operation;
 use serde_json::{Value, json};
 
@@ -30,7 +31,8 @@ pub(super) fn tool_use() -> Vec<Feature> {
             .chat("tools[0]", json!({"tools": [{"type": "web_search"}]}))
             .responses("tools[0]", json!({"tools": [{"type": "web_search"}]}))
             .messages("tools[0]", json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]})),
-        choice("call as you like", &[], json!("auto"), json!("auto"), json!({"type": "auto"})),
+        choice("call as you like", &[], json!("auto"), json!("auto"), json!({"type": "auto"}))
+            .harmless_at(&[WireFormat::OllamaChat]),
         choice("call no tool", &[], json!("none"), json!("none"), json!({"type": "none"})),
         choice("call some tool", &[], json!("required"), json!("required"), json!({"type": "any"})),
         choice("call this tool", &[], json!({"type": "function", "function": {"name": "f"}}), json!({"type": "function", "name": "f"}), json!({"type": "tool", "name": "f"})),
