@@ -81,6 +81,7 @@ fn by_convention(provider: &ProviderEntry) -> Option<&'static str> {
         ProviderKindEntry::AzureOpenai => Some("azure.ai.openai"),
         ProviderKindEntry::Anthropic => Some("anthropic"),
         ProviderKindEntry::Gemini => Some("gcp.gemini"),
+        ProviderKindEntry::Ollama => Some("ollama"),
         ProviderKindEntry::Vertex => Some("gcp.vertex_ai"),
         ProviderKindEntry::Bedrock => Some("aws.bedrock"),
         ProviderKindEntry::OpenaiCompatible => None,

@@ -95,7 +95,7 @@ fn is_success(exchange: &Exchange) -> bool {
 }
 
 /// What an answer says, and how it failed if it did.
-type Told = Result<Message, (Option<Message>, ErrorKind)>;
+type Told = Result<Message, (Option<Box<Message>>, ErrorKind)>;
 
 /// Reads a stream that is fed so many bytes at a time.
 fn stream(format: WireFormat, body: &Bytes, step: usize) -> Told {
@@ -118,7 +118,7 @@ fn stream(format: WireFormat, body: &Bytes, step: usize) -> Told {
     let mut collector = Collector::default();
     for event in events {
         match event {
-            Event::Error(error) => return Err((Some(collector.finish()), error.kind())),
+            Event::Error(error) => return Err((Some(Box::new(collector.finish())), error.kind())),
             Event::End => return Ok(collector.finish()),
             event => collector.push(event),
         }
