@@ -114,6 +114,29 @@ async fn replicas_share_a_database_and_find_each_others_records() {
     let more = ask(&second, 1).await;
     let found = first.admin(&format!("/admin/v1/records/{}", more[0])).send().await;
     assert_eq!(found.json()["id"], more[0].as_str());
+    // Both list all records, newest first, page by page; and those of one gateway where it is named.
+    let newest: Vec<String> = [asked.clone(), more.clone()].concat().into_iter().rev().collect();
+    for (gateway, query) in [(&first, ""), (&second, "&tenant=a")] {
+        let (mut ids, mut before) = (Vec::new(), String::new());
+        loop {
+            let path = format!("/admin/v1/records?limit=2{query}{before}");
+            let page = gateway.admin(&path).send().await.json();
+            let records = page["records"].as_array().unwrap();
+            ids.extend(records.iter().map(|record| record["id"].as_str().unwrap().to_owned()));
+            assert!(records.iter().all(|record| record["node"].is_u64()), "{page}");
+            let Some(next) = page["next_before"].as_str() else { break };
+            before = format!("&before={next}");
+        }
+        assert_eq!(ids, newest);
+        let page = gateway.admin("/admin/v1/records?node=2").send().await.json();
+        assert_eq!(
+            (page["records"].as_array().unwrap().len(), &page["records"][0]["id"]),
+            (1, &more[0].as_str().into())
+        );
+        for query in ["node=9", "before=5"] {
+            assert_eq!(gateway.admin(&format!("/admin/v1/records?{query}")).send().await.status, 400);
+        }
+    }
     // Each signs the end of its chain.
     drop(second.stop().await);
     let kept = first.stop().await;
