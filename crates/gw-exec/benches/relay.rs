@@ -142,6 +142,7 @@ fn gateway(limits: TenantLimitsConfig, items: Vec<StreamItem>) -> Gateway {
         codecs: Vec::new(),
         judge: None,
         embedding: None,
+        spans: false,
     };
     let names = vec![deployment().name];
     let route = RouteConfig::new("main".parse().expect("a name"), names);
@@ -199,10 +200,8 @@ fn relay(bencher: Bencher<'_, '_>, limits: TenantLimitsConfig) {
     let open = || {
         let admitted = gateway.admit(&caller()).expect("the ledger has room");
         let reply = runtime.block_on(gateway.stream(admitted, request())).expect("an answer");
-        match reply.body {
-            StreamBody::Relay(relay) => relay,
-            other => panic!("{other:?}"),
-        }
+        let StreamBody::Relay(relay) = reply.body else { unreachable!("no cache holds an answer") };
+        relay
     };
     bencher.counter(BytesCount::new(bytes)).with_inputs(open).bench_local_values(|mut relay| {
         let count = async {
