@@ -7,6 +7,7 @@ mod cache;
 mod cancel;
 mod cluster;
 mod commands;
+mod connections;
 mod crash;
 mod credentials;
 mod dialects;

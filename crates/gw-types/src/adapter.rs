@@ -80,6 +80,8 @@ pub struct Prepared {
     pub id: Option<RequestId>,
     /// The caller's headers that a provider of the same format gets.
     pub passed: Vec<(PassedHeader, Arc<str>)>,
+    /// The time left for the call, for providers that take it.
+    pub timeout: Option<Duration>,
     /// Whether the caller wants embeddings as base64 that the provider only gives as numbers.
     pub vectors_to_base64: bool,
 }
@@ -98,6 +100,7 @@ impl Prepared {
             requested_model: Arc::clone(&request.facts.model),
             id: request.context.id.clone(),
             passed: request.context.passed.clone(),
+            timeout: None,
             vectors_to_base64: false,
         }
     }

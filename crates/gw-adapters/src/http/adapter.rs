@@ -33,6 +33,9 @@ const ERROR_TIME: Duration = Duration::from_secs(2);
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
+/// How long a call is waited for, in whole seconds, as Google's own clients say it.
+const SERVER_TIMEOUT: HeaderName = HeaderName::from_static("x-server-timeout");
+
 /// Calls one deployment over HTTP, whatever its provider speaks.
 #[derive(Debug)]
 pub(crate) struct HttpAdapter(HttpAdapterParts);
@@ -174,13 +177,18 @@ pub(crate) fn not_available(operation: Operation) -> GatewayError {
         .with_subject(operation.as_str())
 }
 
-/// The headers that come from the caller: its trace, and where the format is the same those of the closed list.
+/// The headers that come with the request: its trace, the time left for it where the provider takes it, and where the format
+/// is the same those of the caller's that stand in the closed list.
 fn call_headers(prepared: &Prepared, service: &Service) -> CallHeaders {
     let mut headers = CallHeaders::new();
     if let Some(trace) = &prepared.traceparent
         && let Ok(value) = HeaderValue::from_str(trace.as_str())
     {
         headers.push((TRACEPARENT, value));
+    }
+    if let Some(timeout) = prepared.timeout {
+        let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+        headers.push((SERVER_TIMEOUT, HeaderValue::from(seconds)));
     }
     for (header, value) in &prepared.passed {
         if service.way.dialect() == Some(header.dialect())

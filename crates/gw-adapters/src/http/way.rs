@@ -119,6 +119,24 @@ impl Way {
         }
     }
 
+    /// Whether the provider wants to know how long it is waited for: Google's own formats do.
+    const fn takes_timeout(self) -> bool {
+        match self {
+            Self::Translated(Format::Gemini) | Self::GoogleEmbeddings(_) | Self::GoogleTokens { .. } => true,
+            Self::Chat
+            | Self::Responses
+            | Self::Completions
+            | Self::Embeddings
+            | Self::Messages
+            | Self::VertexMessages
+            | Self::CountTokens
+            | Self::VertexTokens
+            | Self::Translated(
+                Format::Chat | Format::Messages | Format::VertexMessages | Format::Converse | Format::Ollama,
+            ) => false,
+        }
+    }
+
     /// Builds a call.
     ///
     /// # Errors
@@ -184,7 +202,8 @@ impl Way {
         if plan.strict || request.context.translation_strict {
             translate::check(&loss, Strictness::Refuse)?;
         }
-        Ok(Prepared { loss, vectors_to_base64, ..Prepared::new(request, deployment, body) })
+        let timeout = self.takes_timeout().then_some(plan.timeout);
+        Ok(Prepared { loss, timeout, vectors_to_base64, ..Prepared::new(request, deployment, body) })
     }
 
     /// Reads a whole answer; returns it in the caller's format.

@@ -1,7 +1,9 @@
 //! What goes out: line, headers, body, and that nothing of the request chooses the destination.
 
+use std::time::Duration;
+
 use gw_adapters::{ProviderConfig, ProviderKind};
-use gw_types::{BoundedText, ErrorKind, Operation, Secret};
+use gw_types::{AttemptPlan, BoundedText, ErrorKind, Operation, Secret};
 
 use crate::{
     server::{Act, Server, json},
@@ -60,6 +62,22 @@ async fn compatible_needs_no_key_and_takes_static_headers() {
     assert!(sent.starts_with("POST /chat/completions HTTP/1.1\r\n"), "{sent}");
     assert!(sent.contains("\r\nx-team: blue\r\n") && sent.contains("\r\nuser-agent: own\r\n"), "{sent}");
     assert!(!sent.contains("authorization"), "{sent}");
+}
+
+#[tokio::test]
+async fn the_time_left_goes_to_a_provider_that_takes_it() {
+    async fn asked_of(kind: ProviderKind) -> String {
+        let server = Server::always(Act::Answer(json("200 OK", ANSWER))).await;
+        let setup = Setup::with_model(ProviderConfig { kind, ..config(&server.url()) }, "m");
+        let plan = AttemptPlan { timeout: Duration::from_millis(2_001), ..PLAN };
+        let prepared = setup.adapter.prepare(&request(false, "hello"), &setup.deployment, &plan).unwrap();
+        drop(setup.adapter.call(prepared).await);
+        server.requests().remove(0)
+    }
+    let gemini = asked_of(ProviderKind::Gemini).await;
+    assert!(gemini.contains("\r\nx-server-timeout: 3\r\n"), "{gemini}");
+    let other = asked_of(ProviderKind::Anthropic).await;
+    assert!(!other.contains("timeout"), "{other}");
 }
 
 #[tokio::test]

@@ -412,6 +412,7 @@ pub(crate) fn prepared(request: &NormalizedRequest) -> Prepared {
         requested_model: Arc::clone(&request.facts.model),
         id: None,
         passed: Vec::new(),
+        timeout: None,
         vectors_to_base64: false,
     }
 }
