@@ -202,11 +202,12 @@ async fn what_an_answer_loses_is_told_and_a_hit_names_who_asked_for_it() {
     }
     // The head of a stream is out before its end is there: the record has it all.
     let mut body = House::chat_body(true);
-    body["user"] = "somebody else".into();
+    body["stop"] = json!(["END"]);
     let streamed = house.gw.chat("a", &body).stream().await;
-    assert_eq!(streamed.header("x-gw-loss"), "1");
+    let told = streamed.header("x-gw-loss").to_owned();
     assert!(Events::read(&streamed.rest().await).done);
     let records = house.gw.records(3).await;
+    assert_eq!(told, "1", "{}", records[2]);
     assert_eq!(records[2]["loss"], json!(["seed", "answer.stop_sequence"]), "{}", records[2]);
     assert_eq!(house.calls(0).len(), 2);
 }
