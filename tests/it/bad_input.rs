@@ -309,3 +309,35 @@ async fn what_is_no_http_gets_a_status_too() {
     assert_eq!(provider.calls().len(), 0);
     assert_eq!(gw.chat("a", &chat("m", "hello")).send().await.status, 200);
 }
+
+/// A refusal that comes before the body does ends the connection and says so: a client that keeps connections would lose its
+/// next request otherwise. A body that is here already is read over, and the connection lives on.
+#[tokio::test]
+async fn a_refusal_before_the_body_says_that_the_connection_ends() {
+    let (provider, gw) = house().await;
+    let request = |path: &str, key: &str, kind: &str, length: usize| {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: gw\r\nauthorization: Bearer {key}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    let (key, chat, json) = (key_of("a"), "/v1/chat/completions", "application/json");
+    let refused = [
+        (request(chat, "nobody", json, 3), "401"),
+        (request("/v1/nothing", &key, json, 3), "404"),
+        (request("/v1/models", &key, json, 3), "405"),
+        (request(chat, &key, "text/html", 3), "415"),
+    ];
+    for (head, status) in refused {
+        let mut raw = Raw::connect(gw.data).await;
+        raw.send(&head).await;
+        let answer = raw.rest().await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    }
+    let mut raw = Raw::connect(gw.data).await;
+    raw.send(format!("{}{{}}", request(chat, "nobody", json, 2))).await;
+    assert!(!raw.until("\r\n\r\n").await.contains("connection: close"));
+    raw.send("GET /v1/models HTTP/1.1\r\nhost: gw\r\nconnection: close\r\n\r\n").await;
+    assert!(raw.rest().await.contains("HTTP/1.1 401 "), "the connection lives on");
+    assert_eq!(provider.calls().len(), 0);
+}

@@ -16,6 +16,43 @@ use crate::{line::Line, refusal::Refusal};
 /// A buffer never begins larger than this on a client's word, in bytes.
 const RESERVED_BYTES_MAX: u64 = 256 * 1_024;
 
+/// What is read of a body that nobody wants, in bytes: a prompt of some length.
+const PASSED_OVER_BYTES_MAX: usize = 64 * 1_024;
+
+/// How often it is looked for more of a body that nobody wants: the connection reads between two looks.
+const LOOKS: usize = 4;
+
+/// Reads over a body of HTTP/1 that nobody wants, as far as it is here, so that the next request may follow it on the same
+/// connection. It does not wait for a client that is still sending.
+pub(crate) async fn pass_over(mut body: Incoming, line: &Line) {
+    if !line.has_unread() {
+        return;
+    }
+    let (mut looks, mut bytes) = (0, 0_usize);
+    let is_over = poll_fn(|cx| {
+        loop {
+            match Pin::new(&mut body).poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(true),
+                Poll::Ready(Some(Ok(frame))) => {
+                    bytes = bytes.saturating_add(frame.data_ref().map_or(0, Bytes::len));
+                    if body.is_end_stream() || bytes > PASSED_OVER_BYTES_MAX {
+                        return Poll::Ready(body.is_end_stream());
+                    }
+                }
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(false),
+                Poll::Pending if looks == LOOKS => return Poll::Ready(false),
+                Poll::Pending => {
+                    looks += 1;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+            }
+        }
+    })
+    .await;
+    line.set_unread(!is_over);
+}
+
 /// Reads a body of HTTP/1, whose connection knows by itself how long it may take: see [`Line::expect_body`].
 ///
 /// # Errors
@@ -24,6 +61,7 @@ pub(crate) async fn read(body: Incoming, line: &Line, arrived: MonoTime) -> Resu
     line.expect_body(Some(arrived.saturating_add(line.app.settings.body_timeout)));
     let whole = collect(body, line.app.settings.max_body_bytes, None).await;
     line.expect_body(None);
+    line.set_unread(whole.is_err());
     whole.map_err(|refusal| if line.body_expired() { Refusal::body_timeout() } else { refusal })
 }
 

@@ -8,13 +8,12 @@ use http::{
     HeaderValue, Request, StatusCode, Version,
     header::{ALLOW, HeaderMap},
 };
-use http_body::Body;
 use hyper::body::Incoming;
 
 use crate::{
     answer::{self, Answer},
     app::App,
-    cors, credentials,
+    body, cors, credentials,
     lifecycle::Phase,
     line::Line,
     paths::DataPath,
@@ -27,14 +26,10 @@ use crate::{
 /// path is looked up, byte for byte as it was authenticated.
 pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
     let app = &*line.app;
-    let persists = request.version() != Version::HTTP_2;
-    if persists && !request.body().is_end_stream() {
-        line.set_unread(true);
-    }
     let path = DataPath::of(request.uri().path());
     if app.lifecycle.phase() >= Phase::Refusing {
         let mut answer = refuse(app, &Refusal::draining(), path.dialect());
-        if persists {
+        if request.version() != Version::HTTP_2 {
             answer::close(&mut answer);
         }
         return answer;
@@ -52,10 +47,16 @@ pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
     }
     let identity = match identify(line, request.headers()).await {
         Ok(identity) => identity,
-        Err(refusal) => return refuse(app, &refusal, path.dialect()),
+        Err(refusal) => {
+            let answer = refuse(app, &refusal, path.dialect());
+            body::pass_over(request.into_body(), line).await;
+            return answer;
+        }
     };
     if !path.takes(request.method()) {
-        return not_taken(app, &path);
+        let answer = not_taken(app, &path);
+        body::pass_over(request.into_body(), line).await;
+        return answer;
     }
     match path {
         DataPath::Operation(operation) => operation::answer(line, &identity, operation, request).await,

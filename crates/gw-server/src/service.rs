@@ -9,6 +9,7 @@ use std::{
 };
 
 use http::{Request, Version};
+use http_body::Body as _;
 use hyper::body::Incoming;
 
 use crate::{
@@ -41,6 +42,9 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
     };
     let line = in_flight.line();
     let closes = request.version() != Version::HTTP_2;
+    if closes && !request.body().is_end_stream() {
+        line.set_unread(true);
+    }
     let dialect = DataPath::of(request.uri().path()).dialect();
     let origin = match plane {
         Plane::Data => cors::allowed(&line.app.settings.cors_origins, request.headers()),
@@ -61,6 +65,10 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
     };
     if let Some(origin) = origin {
         cors::write(origin, &mut answer);
+    }
+    // The connection ends behind a body that was not read: said, so that the client does not send its next request into it.
+    if closes && line.has_unread() {
+        answer::close(&mut answer);
     }
     answer.body_mut().keep(in_flight);
     answer

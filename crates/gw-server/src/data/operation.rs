@@ -44,7 +44,11 @@ pub(super) async fn answer(
     let dialect = operation.dialect();
     let admitted = match app.gateway.admit(identity) {
         Ok(admitted) => admitted,
-        Err(error) => return refuse(app, &Refusal::new(Reason::NotAdmitted, error), dialect),
+        Err(error) => {
+            let answer = refuse(app, &Refusal::new(Reason::NotAdmitted, error), dialect);
+            body::pass_over(request.into_body(), line).await;
+            return answer;
+        }
     };
     // From here on the request has a record, so every way out goes through `admitted`.
     let arrived = app.clock.now();
@@ -57,16 +61,7 @@ pub(super) async fn answer(
         Ok(request) => complete(app, admitted, request).await,
         Err(Unread::Refused(refusal)) => {
             app.metrics.refused(refusal.reason);
-            let mut answer = failure(dialect, &admitted.refuse(refusal.error).await);
-            if closes
-                && matches!(
-                    refusal.reason,
-                    Reason::BodyTooLarge | Reason::BodyTimeout | Reason::BodyUnreadable
-                )
-            {
-                answer::close(&mut answer);
-            }
-            answer
+            failure(dialect, &admitted.refuse(refusal.error).await)
         }
         Err(Unread::Invalid(error)) => failure(dialect, &admitted.refuse(error).await),
     }
@@ -107,9 +102,7 @@ async fn read(
     let mut context = context::read(headers).map_err(|error| Refusal::new(Reason::Header, error))?;
     context.id = Some(asked.id);
     let body = if asked.closes {
-        let body = body::read(body, line, asked.arrived).await?;
-        line.set_unread(false);
-        body
+        body::read(body, line, asked.arrived).await?
     } else {
         body::read_timed(body, line, asked.arrived).await?
     };
