@@ -2,13 +2,18 @@
 //!
 //! Look at the rows `max alloc` (blocks, bytes): a task an item keeps every item of the batch, workers keep their own.
 
+#[path = "shared/house.rs"]
+mod house;
+
 use std::{num::NonZeroUsize, sync::Arc};
 
 use divan::{AllocProfiler, Bencher, counter::ItemsCount};
 use futures_util::{StreamExt, future, stream};
-use gw_config::{Composition, Config, FixedEnvironment, GenerationSpec, Seams};
+use gw_config::GenerationSpec;
 use gw_exec::{BatchConfig, Gateway, GenerationRequest, GenerationStatus};
-use gw_types::{KeyIdentity, Secret};
+use gw_types::KeyIdentity;
+
+use self::house::House;
 
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
@@ -40,22 +45,6 @@ keys = [{ name = "k", secret = { env = "K" } }]
 store = "none"
 "#;
 
-struct House {
-    runtime: tokio::runtime::Runtime,
-    gateway: Arc<Gateway>,
-    caller: KeyIdentity,
-}
-
-fn house() -> House {
-    let environment = FixedEnvironment::new().with_var("K", "key");
-    let config = Config::parse(TEXT, "gw.toml", &environment).expect("the text is sound");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let seams = Seams::system().expect("entropy");
-    let built = runtime.block_on(Composition::build(&config, seams, |ledger| ledger)).expect("the parts fit");
-    let caller = built.key_store.identify(&Secret::new("key").expect("text")).expect("the key is known");
-    House { runtime, gateway: built.gateway, caller }
-}
-
 /// Made one after the other as a batch takes them, as from a file.
 fn requests() -> impl Iterator<Item = GenerationRequest> {
     let prompt = "one two three four ".repeat(50);
@@ -80,9 +69,10 @@ async fn answered(
 }
 
 fn bounded(bencher: Bencher<'_, '_>, workers: usize) {
-    let house = house();
+    let house = House::of(TEXT);
     bencher.counter(ItemsCount::new(ITEMS)).bench_local(|| {
-        let count = house.runtime.block_on(answered(&house.gateway, &house.caller, workers, Vec::new()));
+        let count =
+            house.runtime.block_on(answered(&house.built.gateway, &house.caller, workers, Vec::new()));
         assert_eq!(count, ITEMS);
     });
 }
@@ -99,10 +89,10 @@ fn bounded_workers(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn task_per_item(bencher: Bencher<'_, '_>) {
-    let house = house();
+    let house = House::of(TEXT);
     bencher.counter(ItemsCount::new(ITEMS)).bench_local(|| {
         let each = |item| {
-            let (gateway, caller) = (Arc::clone(&house.gateway), house.caller.clone());
+            let (gateway, caller) = (Arc::clone(&house.built.gateway), house.caller.clone());
             house.runtime.spawn(async move { answered(&gateway, &caller, 1, vec![item]).await })
         };
         let tasks: Vec<_> = requests().map(each).collect();

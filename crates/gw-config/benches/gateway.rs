@@ -1,9 +1,13 @@
 //! What the pipeline itself costs: a request through a scripted provider, with keys, limits, budget and ledger on.
 
+#[path = "shared/house.rs"]
+mod house;
+
 use bytes::Bytes;
-use gw_config::{Composition, Config, FixedEnvironment, Seams};
 use gw_dialects::openai::read_chat;
-use gw_types::{KeyIdentity, NormalizedRequest, Operation, RequestContext, Secret};
+use gw_types::{NormalizedRequest, Operation, RequestContext};
+
+use self::house::House;
 
 fn main() {
     divan::main();
@@ -38,22 +42,6 @@ keys = [{ name = "k", secret = { env = "K" } }]
 store = "none"
 "#;
 
-struct House {
-    runtime: tokio::runtime::Runtime,
-    built: Composition,
-    caller: KeyIdentity,
-}
-
-fn house() -> House {
-    let environment = FixedEnvironment::new().with_var("K", "key");
-    let config = Config::parse(TEXT, "gw.toml", &environment).expect("the text is sound");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let seams = Seams::system().expect("entropy");
-    let built = runtime.block_on(Composition::build(&config, seams, |ledger| ledger)).expect("the parts fit");
-    let caller = built.key_store.identify(&Secret::new("key").expect("text")).expect("the key is known");
-    House { runtime, built, caller }
-}
-
 fn request(model: &str) -> NormalizedRequest {
     let prompt = "one two three four ".repeat(50);
     let body = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":"{prompt}"}}]}}"#);
@@ -63,7 +51,7 @@ fn request(model: &str) -> NormalizedRequest {
 }
 
 fn complete(bencher: divan::Bencher<'_, '_>, model: &str) {
-    let house = house();
+    let house = House::of(TEXT);
     let request = request(model);
     let ask = || {
         let admitted = house.built.gateway.admit(&house.caller).expect("the ledger has room");

@@ -43,6 +43,12 @@ struct Choice {
     logprobs: Vec<RawJson>,
 }
 
+impl Extend<Event> for Collector {
+    fn extend<T: IntoIterator<Item = Event>>(&mut self, events: T) {
+        events.into_iter().for_each(|event| self.push(event));
+    }
+}
+
 impl Collector {
     /// Adds the next event. `Error` and `End` add nothing.
     pub fn push(&mut self, event: Event) {
@@ -218,7 +224,7 @@ mod tests {
             Event::Finish { choice: 0, reason: FinishReason::ToolCalls, stop_sequence: Some("x".to_owned()) },
             Event::End,
         ];
-        events.into_iter().for_each(|event| collector.push(event));
+        collector.extend(events);
         let message = collector.finish();
         assert_eq!((message.id.as_deref(), message.model.as_deref()), (Some("a"), Some("m")));
         assert!(message.usage.is_some());

@@ -2,7 +2,23 @@
 
 use gw_types::{ErrorKind, GatewayError};
 
-use crate::sse;
+use crate::{json::Node, sse};
+
+/// Returns the text of an answer's body.
+///
+/// # Errors
+/// `MalformedResponse`, if it is not UTF-8.
+pub(crate) fn text_of(body: &[u8]) -> Result<&str, GatewayError> {
+    std::str::from_utf8(body).map_err(|_| malformed("the provider's answer is not valid UTF-8"))
+}
+
+/// Returns an answer's body as a tree.
+///
+/// # Errors
+/// `MalformedResponse`, if it is not JSON.
+pub(crate) fn tree_of(body: &[u8]) -> Result<Node<'_>, GatewayError> {
+    Node::read(text_of(body)?).map_err(|_| malformed("the provider's answer is not JSON"))
+}
 
 /// Returns the error of an answer that is not what its format says.
 pub(crate) fn malformed(message: &'static str) -> GatewayError {

@@ -4,7 +4,10 @@ use bytes::Bytes;
 use gw_types::{AnswerFacts, BoundedText, GatewayError};
 
 use super::{classify, finish, usage::WireUsage};
-use crate::{failure::malformed, json::Node};
+use crate::{
+    failure::{malformed, text_of},
+    json::Node,
+};
 
 /// Reads the facts of a 2xx answer's body.
 ///
@@ -17,7 +20,7 @@ pub fn read_answer(raw: &Bytes) -> Result<AnswerFacts, GatewayError> {
 
 /// Reads a whole answer as a tree.
 pub(super) fn read(raw: &Bytes) -> Result<Node<'_>, GatewayError> {
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
+    let text = text_of(raw)?;
     let node = Node::read(text).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
     if node.text("type").as_deref() == Some("error") || node.get("error").is_some() {
         return Err(classify::in_band(raw));
@@ -54,7 +57,7 @@ fn block_bytes(block: &Node<'_>) -> u64 {
 /// # Errors
 /// Those of [`read_answer`].
 pub fn read_token_count(raw: &Bytes) -> Result<u64, GatewayError> {
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
+    let text = text_of(raw)?;
     let node = Node::read(text).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
     match node.count("input_tokens") {
         Some(count) => Ok(count),

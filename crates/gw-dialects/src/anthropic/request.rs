@@ -37,17 +37,7 @@ pub fn write_prompt(prompt: &Prompt, options: &WriteOptions<'_>) -> (Bytes, Loss
 }
 
 fn tools(json: &mut Writer, prompt: &Prompt, plan: &settings::Plan, loss: &mut LossReport) {
-    let known: Vec<&Tool> = prompt
-        .tools
-        .iter()
-        .filter(|tool| match &tool.kind {
-            ToolKind::Function { .. } | ToolKind::Server(Origin::Anthropic, _) => true,
-            ToolKind::Server(..) => {
-                loss.block(tool.place, LossKind::Dropped, "the tool is one of another provider's own");
-                false
-            }
-        })
-        .collect();
+    let known = loss.known_tools(&prompt.tools, Some(Origin::Anthropic));
     if plan.schema_as_tool
         && let Format::JsonSchema(format) = &prompt.format
     {

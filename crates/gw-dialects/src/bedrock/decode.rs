@@ -8,7 +8,7 @@ use super::{
     usage,
 };
 use crate::{
-    failure::malformed,
+    failure::{malformed, tree_of},
     json::{Node, Value},
     neutral::{
         Citation, Content, Image, MediaSource, Message, MessageChoice, Opaque, Origin, RawJson, Signature,
@@ -33,9 +33,7 @@ use crate::{
 /// assert_eq!(message.choices[0].finish, FinishReason::Stop);
 /// ```
 pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
-    let node = Node::read(text).map_err(|_| malformed("the provider's answer is not JSON"))?;
+    let node = tree_of(body)?;
     let content =
         node.get("output").and_then(|output| output.get("message")).and_then(|said| said.get("content"));
     let (Some(content), Some(reason)) = (content, node.text("stopReason")) else {

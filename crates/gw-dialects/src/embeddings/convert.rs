@@ -9,7 +9,7 @@ use gw_types::GatewayError;
 use super::Encoding;
 use crate::{
     edit::Edits,
-    failure::malformed,
+    failure::{malformed, text_of},
     json::{Fault, Kind, Reader},
 };
 
@@ -36,7 +36,7 @@ pub fn in_encoding(raw: &Bytes, wanted: Encoding) -> Result<Bytes, GatewayError>
         Encoding::Base64 => Kind::Array,
         Encoding::Other => return Ok(raw.clone()),
     };
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
+    let text = text_of(raw)?;
     let vectors = vectors(text, from).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
     if vectors.is_empty() {
         return Ok(raw.clone());

@@ -5,7 +5,7 @@ use gw_types::{AnswerFacts, BoundedText, FinishReason, GatewayError, Loss};
 
 use super::Encoding;
 use crate::{
-    failure::malformed,
+    failure::{malformed, text_of},
     json::{Fault, Kind, Reader},
     openai::{classify, content::filled, usage::WireUsage},
 };
@@ -27,7 +27,7 @@ pub struct EmbeddingsAnswer {
 /// An error object in the body is classified like an HTTP error of the status that it names or implies. A body that is no
 /// JSON object with at least one vector is `MalformedResponse`.
 pub fn read_answer(raw: &Bytes) -> Result<EmbeddingsAnswer, GatewayError> {
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
+    let text = text_of(raw)?;
     let mut answer = Reading::default();
     answer.read(text).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
     if answer.error || answer.vectors == 0 && answer.message {

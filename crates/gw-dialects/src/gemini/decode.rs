@@ -14,7 +14,7 @@ use self::choice::Choice;
 use super::{classify, usage::WireUsage};
 use crate::{
     collect::Collector,
-    failure::malformed,
+    failure::{malformed, tree_of},
     json::Node,
     neutral::{Event, Message, UnreadFields},
 };
@@ -40,9 +40,7 @@ const CHOICES_MAX: usize = 128;
 /// assert_eq!(message.choices[0].finish, FinishReason::Stop);
 /// ```
 pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
-    let node = Node::read(text).map_err(|_| malformed("the provider's answer is not JSON"))?;
+    let node = tree_of(body)?;
     let mut reading = Reading::default();
     let mut events = Vec::new();
     // An array is what a stream without `alt=sse` sends.
@@ -55,7 +53,7 @@ pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
     }
     reading.finish(&mut events)?;
     let mut collector = Collector::default();
-    events.into_iter().for_each(|event| collector.push(event));
+    collector.extend(events);
     let mut message = collector.finish();
     message.service_tier = node.get("usageMetadata").and_then(|usage| usage.filled("serviceTier"));
     Ok(message)

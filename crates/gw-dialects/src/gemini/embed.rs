@@ -5,6 +5,7 @@ use gw_types::{ErrorKind, GatewayError, Loss, Operation};
 
 use super::classify;
 use crate::{
+    failure::{malformed, tree_of},
     json::{Node, Value, Writer},
     neutral::LossReport,
 };
@@ -134,9 +135,7 @@ fn loss(node: &Node<'_>) -> Loss {
 /// # Errors
 /// `MalformedResponse`, if it holds no vectors; what an error inside of it says.
 pub fn read_embeddings(raw: &[u8], model: &str) -> Result<Bytes, GatewayError> {
-    let malformed = |message| GatewayError::new(ErrorKind::MalformedResponse, message);
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
-    let node = Node::read(text).map_err(|_| malformed("the provider's answer is not JSON"))?;
+    let node = tree_of(raw)?;
     if node.get("error").is_some() {
         return Err(classify::in_band(&node));
     }

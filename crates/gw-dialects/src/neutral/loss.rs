@@ -2,7 +2,7 @@
 
 use gw_types::{BoundedText, Loss, LossItem, LossKind, Operation};
 
-use super::{Block, Place, Prompt, Setting, Signature, Text, harmless};
+use super::{Block, Origin, Place, Prompt, Setting, Signature, Text, Tool, ToolKind, harmless};
 
 /// The most fields that one report names; more are not told apart.
 const ITEMS_MAX: usize = 256;
@@ -18,6 +18,20 @@ impl LossReport {
     /// Returns an empty report on a request of the format.
     pub fn new(ingress: Operation) -> Self {
         Self { ingress, items: Vec::new() }
+    }
+
+    /// Returns the functions among a prompt's tools, with those of the origin's own; of another provider's own it is told.
+    pub(crate) fn known_tools<'p>(&mut self, tools: &'p [Tool], own: Option<Origin>) -> Vec<&'p Tool> {
+        let mut known = Vec::with_capacity(tools.len());
+        for tool in tools {
+            match tool.kind {
+                ToolKind::Server(origin, _) if Some(origin) != own => {
+                    self.block(tool.place, LossKind::Dropped, "the tool is one of another provider's own");
+                }
+                ToolKind::Function { .. } | ToolKind::Server(..) => known.push(tool),
+            }
+        }
+        known
     }
 
     /// Adds a field that the provider's format has no place for.

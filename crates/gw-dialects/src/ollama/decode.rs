@@ -6,7 +6,7 @@ use gw_types::{FinishReason, GatewayError, TokenCount, Usage};
 
 use crate::{
     collect::Collector,
-    failure::malformed,
+    failure::{malformed, tree_of},
     json::Node,
     neutral::{At, BlockKind, Event, Message, UnreadFields, derived_finish},
     openai::classify,
@@ -33,9 +33,7 @@ const BLOCKS_MAX: u32 = 4_096;
 /// assert_eq!(message.choices[0].finish, FinishReason::Stop);
 /// ```
 pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
-    let text =
-        std::str::from_utf8(body).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
-    let node = Node::read(text).map_err(|_| malformed("the provider's answer is not JSON"))?;
+    let node = tree_of(body)?;
     let mut reading = Reading::default();
     let mut events = Vec::new();
     reading.line(&node, &mut events)?;
@@ -43,7 +41,7 @@ pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
         return Err(malformed("the provider's answer is not whole"));
     }
     let mut collector = Collector::default();
-    events.into_iter().for_each(|event| collector.push(event));
+    collector.extend(events);
     Ok(collector.finish())
 }
 

@@ -55,17 +55,7 @@ fn tools(json: &mut Writer, prompt: &Prompt, loss: &mut LossReport) {
         }
         Some(ToolChoice::Auto) | None => {}
     }
-    let known: Vec<&Tool> = prompt
-        .tools
-        .iter()
-        .filter(|tool| match tool.kind {
-            ToolKind::Function { .. } => true,
-            ToolKind::Server(..) => {
-                loss.block(tool.place, LossKind::Dropped, "the tool belongs to another provider");
-                false
-            }
-        })
-        .collect();
+    let known = loss.known_tools(&prompt.tools, None);
     if !known.is_empty() {
         json.member_array("tools", |json| known.iter().for_each(|tool| function(json, tool, prompt, loss)));
     }

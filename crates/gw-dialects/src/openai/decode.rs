@@ -12,7 +12,7 @@ use super::{
     usage::WireUsage,
 };
 use crate::{
-    failure::malformed,
+    failure::{malformed, text_of},
     json::{Fault, Kind, Reader},
 };
 
@@ -27,7 +27,7 @@ pub fn read_answer(raw: &Bytes) -> Result<AnswerFacts, GatewayError> {
 
 /// Reads an answer whose choices hold their content in the field of `part`.
 pub(crate) fn read_choices(raw: &Bytes, part: Part) -> Result<AnswerFacts, GatewayError> {
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
+    let text = text_of(raw)?;
     let answer = read(text, part).map_err(|_| malformed("the provider's answer is not a JSON object"))?;
     if answer.error {
         return Err(classify::in_band(raw));

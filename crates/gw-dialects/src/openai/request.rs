@@ -6,7 +6,7 @@ mod turns;
 pub(crate) use self::turns::google_signature;
 
 use bytes::Bytes;
-use gw_types::{Loss, LossKind};
+use gw_types::Loss;
 
 use crate::{
     json::Writer,
@@ -31,17 +31,7 @@ pub fn write_prompt(prompt: &Prompt, options: &WriteOptions<'_>) -> (Bytes, Loss
 }
 
 fn tools(json: &mut Writer, prompt: &Prompt, loss: &mut LossReport) {
-    let known: Vec<&Tool> = prompt
-        .tools
-        .iter()
-        .filter(|tool| match tool.kind {
-            ToolKind::Function { .. } => true,
-            ToolKind::Server(..) => {
-                loss.block(tool.place, LossKind::Dropped, "the tool is one of another provider's own");
-                false
-            }
-        })
-        .collect();
+    let known = loss.known_tools(&prompt.tools, None);
     if known.is_empty() {
         return;
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gw_types::{AnswerFacts, BoundedText, ErrorKind, FinishReason, GatewayError, Loss, Usage};
 
 use crate::{
-    failure::malformed,
+    failure::{malformed, text_of},
     json::{Fault, Kind, Reader, Text},
     openai::{classify, content::filled, usage::WireUsage},
 };
@@ -20,7 +20,7 @@ use crate::{
 /// An error object, in the body or of a response that failed, is classified like an HTTP error of the status that it names
 /// or implies. A body that is no response is `MalformedResponse`.
 pub fn read_answer(raw: &Bytes) -> Result<AnswerFacts, GatewayError> {
-    let text = std::str::from_utf8(raw).map_err(|_| malformed("the provider's answer is not valid UTF-8"))?;
+    let text = text_of(raw)?;
     let mut reader = Reader::new(text);
     let response = Response::read(&mut reader)
         .and_then(|response| reader.end().map(|()| response))

@@ -6,7 +6,7 @@ mod settings;
 mod tests;
 
 use bytes::Bytes;
-use gw_types::{Loss, LossKind, Operation};
+use gw_types::{Loss, Operation};
 
 use crate::{
     json::Writer,
@@ -33,18 +33,7 @@ pub fn write_prompt(prompt: &Prompt, options: &WriteOptions<'_>) -> (Bytes, Loss
 fn tools(json: &mut Writer, prompt: &Prompt, loss: &mut LossReport) {
     // Chat has a few tools of its own, which are not written alike.
     let same = prompt.ingress == Operation::Responses;
-    let known: Vec<&Tool> = prompt
-        .tools
-        .iter()
-        .filter(|tool| match tool.kind {
-            ToolKind::Function { .. } => true,
-            ToolKind::Server(Origin::OpenAi, _) if same => true,
-            ToolKind::Server(..) => {
-                loss.block(tool.place, LossKind::Dropped, "the tool is one of another provider's own");
-                false
-            }
-        })
-        .collect();
+    let known = loss.known_tools(&prompt.tools, same.then_some(Origin::OpenAi));
     if known.is_empty() {
         return;
     }

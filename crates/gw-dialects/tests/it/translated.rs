@@ -183,7 +183,7 @@ fn read_stream(caller: Operation, body: &[u8]) -> Message {
     }
     assert!(matches!(events.last(), Some(Event::End)), "{:?}", events.last());
     let mut collector = Collector::default();
-    events.into_iter().for_each(|event| collector.push(event));
+    collector.extend(events);
     collector.finish()
 }
 

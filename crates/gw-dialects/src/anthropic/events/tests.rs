@@ -21,7 +21,7 @@ fn events(data: &[&str]) -> Vec<Event> {
 
 fn message(data: &[&str]) -> Message {
     let mut collector = Collector::default();
-    events(data).into_iter().for_each(|event| collector.push(event));
+    collector.extend(events(data));
     collector.finish()
 }
 

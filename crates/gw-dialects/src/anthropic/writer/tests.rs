@@ -59,7 +59,7 @@ fn read_back(stream: &Bytes) -> Message {
     reader.end(&mut events);
     assert!(matches!(events.last(), Some(Event::End)), "{text}");
     let mut collector = Collector::default();
-    events.into_iter().for_each(|event| collector.push(event));
+    collector.extend(events);
     collector.finish()
 }
 

@@ -62,7 +62,7 @@ fn read(frames: &[Bytes]) -> Result<Message, GatewayError> {
     }
     let last = whole.last().cloned();
     let mut collector = Collector::default();
-    whole.into_iter().for_each(|event| collector.push(event));
+    collector.extend(whole);
     match last {
         Some(Event::End) => Ok(collector.finish()),
         Some(Event::Error(error)) => Err(error),

@@ -31,7 +31,7 @@ fn read(body: &str) -> Result<Message, GatewayError> {
     });
     assert_eq!(matches!(whole.last(), Some(Event::End)), error.is_none());
     let mut collector = Collector::default();
-    whole.into_iter().for_each(|event| collector.push(event));
+    collector.extend(whole);
     error.map_or_else(|| Ok(collector.finish()), Err)
 }
 

@@ -23,7 +23,7 @@ fn events(chunks: &[&str], bytes: usize) -> Vec<Event> {
 fn message(chunks: &[&str]) -> Message {
     let collect = |bytes| {
         let mut collector = Collector::default();
-        events(chunks, bytes).into_iter().for_each(|event| collector.push(event));
+        collector.extend(events(chunks, bytes));
         collector.finish()
     };
     let whole = collect(usize::MAX);

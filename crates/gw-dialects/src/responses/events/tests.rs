@@ -30,7 +30,7 @@ fn message(parts: &[String]) -> Message {
         let events = events(&body, size);
         assert!(matches!(events.last(), Some(Event::End)), "{:?}", events.last());
         let mut collector = Collector::default();
-        events.into_iter().for_each(|event| collector.push(event));
+        collector.extend(events);
         collector.finish()
     };
     let whole = collect(usize::MAX);
