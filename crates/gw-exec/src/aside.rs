@@ -30,7 +30,7 @@ impl Aside {
         // Boxed: a request within a request would be a future of endless size.
         match Box::pin(pipeline::on_the_side(&mut flight, request, (self.route, self.target))).await {
             Ok(Served::Complete(answer)) => {
-                pipeline::finish(flight).await;
+                pipeline::finish(flight).await.ok()?;
                 Some(answer.raw)
             }
             Ok(Served::Stream(_)) => None,

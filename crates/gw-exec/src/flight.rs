@@ -5,6 +5,7 @@ mod record;
 mod rival;
 
 use std::{
+    future::poll_fn,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -29,6 +30,7 @@ use crate::{
     shared_limits,
     sharing::Call,
     state::State,
+    storing::Storing,
 };
 
 /// Tokens of output after which the tenant's place in the queue is charged for them.
@@ -322,9 +324,10 @@ impl Flight {
     pub(crate) async fn fail(mut self: Box<Self>, error: GatewayError, side_effecting: bool) -> Failure {
         let (error, outcome) = self.ending(error, side_effecting, AttemptEnd::NotProcessed);
         let mut head = self.head(outcome);
-        let receipt = self.close(outcome, Some(&error));
+        let mut storing = self.close_and_store(outcome, Some(&error));
         head.refresh(&self);
-        stored(receipt).await;
+        // At the deadline the caller is told in any case, and this is what the record says.
+        let _late = poll_fn(|cx| storing.poll_record(cx)).await;
         Failure { head: Box::new(head), error }
     }
 
@@ -376,6 +379,14 @@ impl Flight {
         }
     }
 
+    /// As [`Flight::close`], for those who wait for the record: until the deadline of all who share the call.
+    pub(crate) fn close_and_store(&mut self, outcome: Outcome, error: Option<&GatewayError>) -> Storing {
+        let (deadline, attempts) = (self.deadline(), self.attempts_made());
+        let changes = attempts > 0 && self.record().facts.as_ref().is_some_and(|facts| facts.side_effecting);
+        let attempt = changes.then(|| attempt_id(self.id(), attempts));
+        Storing::new(self.close(outcome, error), Arc::clone(&self.state), deadline).with_attempt(attempt)
+    }
+
     /// Settles everything that the request holds and leaves its record. Does nothing the second time.
     pub(crate) fn close(&mut self, outcome: Outcome, error: Option<&GatewayError>) -> Receipt {
         if self.open.is_some() {
@@ -388,7 +399,7 @@ impl Flight {
         record.error =
             error.map(GatewayError::kind).or((outcome == Outcome::Cancelled).then_some(ErrorKind::Cancelled));
         // The call went on for others, and is paid by who began it; what became of this request is another matter.
-        if let Some(left) = self.call.take().and_then(|call| call.record()) {
+        if let Some(left) = self.call.take().and_then(|call| call.record(error)) {
             (record.outcome, record.error) = (left.outcome, Some(left.error));
         }
         if let (Some(began), Some(attempt)) = (self.spans.attempt.take(), record.attempts.last_mut()) {
@@ -585,16 +596,4 @@ fn gone() -> GatewayError {
 
 fn shutting_down() -> GatewayError {
     GatewayError::new(ErrorKind::Overloaded, "the gateway is shutting down")
-}
-
-/// Waits until the record is as durable as the ledger promises. A ledger that cannot say so has kept the record.
-pub(crate) async fn stored(receipt: Receipt) {
-    match receipt {
-        Receipt::Queued => {}
-        Receipt::Pending(stored) => {
-            if stored.await.is_err() {
-                tracing::error!("the ledger could not confirm a record");
-            }
-        }
-    }
 }

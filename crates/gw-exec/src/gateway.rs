@@ -197,7 +197,7 @@ impl Gateway {
             Ok(Served::Complete(answer)) => {
                 flight.keep_answer(KeptContent::Whole(KeptBody(answer.raw.clone())));
                 pipeline::remember(&mut flight, outgoing.write.take(), &answer).await;
-                Ok(Reply { head: pipeline::finish(flight).await, body: Body::Raw(answer.raw) })
+                Ok(Reply { head: pipeline::finish(flight).await?, body: Body::Raw(answer.raw) })
             }
             Ok(Served::Stream(_)) => Err(flight.fail(wrong_form(), side_effecting).await),
             Err(error) => Err(flight.fail(error, side_effecting).await),

@@ -5,17 +5,21 @@
 
 mod table;
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gw_types::{
     BoundedText, Completion, DeploymentName, ErrorKind, GatewayError, KeyNote, KeyState, MonoTime,
-    NormalizedRequest, Receipt, RequestId, SealHash, TenantId, TokenCount,
+    NormalizedRequest, RequestId, SealHash, TenantId, TokenCount,
 };
 
 pub(crate) use self::table::KeyTable;
 use self::table::{Found, Place};
-use crate::{reply::KeptEvents, state::State};
+use crate::{
+    reply::KeptEvents,
+    state::State,
+    storing::{Storing, Unstored},
+};
 
 /// How long a key is known.
 pub(crate) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -171,14 +175,14 @@ impl Claim {
         let receipt = self.state.ledger.note_key(self.note.clone());
         // What is not known to be stored may be stored all the same: it is taken back if nothing comes of the request.
         self.dispatched = true;
-        let Receipt::Pending(mut stored) = receipt else { return Ok(()) };
-        let mut timer = self.state.clock.sleep_until(deadline);
-        let late = GatewayError::new(ErrorKind::Overloaded, "the ledger did not store the key in time");
-        std::future::poll_fn(|cx| match stored.as_mut().poll(cx) {
-            std::task::Poll::Pending => timer.as_mut().poll(cx).map(|()| Err(late.clone())),
-            ready @ std::task::Poll::Ready(_) => ready,
+        let mut storing = Storing::new(receipt, Arc::clone(&self.state), deadline);
+        poll_fn(|cx| storing.poll(cx)).await.map_err(|unstored| match unstored {
+            Unstored::Unconfirmed(error) => error,
+            Unstored::Late => GatewayError::new(
+                ErrorKind::Overloaded,
+                "the ledger did not store the key before the deadline",
+            ),
         })
-        .await
     }
 
     /// Keeps events of a stream that is being relayed, as long as they are not too long to be kept.

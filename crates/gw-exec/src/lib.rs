@@ -46,6 +46,7 @@ mod sharing;
 mod snapshot;
 mod state;
 mod station;
+mod storing;
 mod system;
 mod tasks;
 mod timeout;

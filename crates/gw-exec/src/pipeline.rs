@@ -1,6 +1,6 @@
 //! The life of a request, steps 1 to 8. The order is a decision; each step says why it stands where it does.
 
-use std::{cell::RefCell, hash::BuildHasher, sync::Arc, time::Duration};
+use std::{cell::RefCell, future::poll_fn, hash::BuildHasher, sync::Arc, time::Duration};
 
 use foldhash::fast::FixedState;
 use gw_cache::{CacheKey, CachedAnswer};
@@ -17,7 +17,7 @@ use crate::{
     admission::{self, OUTPUT_BOUND, output_bound},
     attempts::{Attempts, Served},
     estimate,
-    flight::{Expected, Flight, stored},
+    flight::{Expected, Flight},
     gateway::wrong_form,
     health::Moment,
     idempotency::{self, Claimed, KeptBody, KeptContent},
@@ -154,14 +154,14 @@ impl Hit {
             (None, None) => return Err(flight.fail(wrong_form(), false).await),
         };
         flight.keep_answer(content);
-        Ok(Reply { head: finish(flight).await, body })
+        Ok(Reply { head: finish(flight).await?, body })
     }
 
     /// Answers as a stream.
     pub(crate) async fn stream(self, mut flight: Box<Flight>) -> Result<Reply<StreamBody>, Failure> {
         let Some(completion) = self.completion else { return Err(flight.fail(wrong_form(), false).await) };
         flight.keep_answer(KeptContent::Completion(Arc::clone(&completion)));
-        Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
+        Ok(Reply { head: finish(flight).await?, body: StreamBody::Completion(completion) })
     }
 }
 
@@ -169,9 +169,9 @@ impl KeptContent {
     /// Answers whole. The fingerprint tells whole answers from streams, so the form is always the one asked for.
     pub(crate) async fn whole(self, flight: Box<Flight>) -> Result<Reply<Body>, Failure> {
         match self {
-            Self::Whole(KeptBody(raw)) => Ok(Reply { head: finish(flight).await, body: Body::Raw(raw) }),
+            Self::Whole(KeptBody(raw)) => Ok(Reply { head: finish(flight).await?, body: Body::Raw(raw) }),
             Self::Completion(completion) => {
-                Ok(Reply { head: finish(flight).await, body: Body::Completion(completion) })
+                Ok(Reply { head: finish(flight).await?, body: Body::Completion(completion) })
             }
             Self::Events(_) => Err(flight.fail(wrong_form(), false).await),
         }
@@ -183,10 +183,10 @@ impl KeptContent {
             Self::Events(kept) => {
                 // What was cut once is cut each time it is given, and its record says so.
                 let outcome = if kept.capped.is_some() { Outcome::Capped } else { Outcome::Ok };
-                Ok(Reply { head: finish_as(flight, outcome).await, body: StreamBody::Kept(kept) })
+                Ok(Reply { head: finish_as(flight, outcome).await?, body: StreamBody::Kept(kept) })
             }
             Self::Completion(completion) => {
-                Ok(Reply { head: finish(flight).await, body: StreamBody::Completion(completion) })
+                Ok(Reply { head: finish(flight).await?, body: StreamBody::Completion(completion) })
             }
             Self::Whole(_) => Err(flight.fail(wrong_form(), false).await),
         }
@@ -572,15 +572,20 @@ pub(crate) async fn remember(flight: &mut Flight, write: Option<Box<CacheWrite>>
 }
 
 /// Steps 9 and 11 for a whole answer: settles, leaves the record, returns the evidence.
-pub(crate) async fn finish(flight: Box<Flight>) -> ReplyHead {
+///
+/// # Errors
+/// `Overloaded` where the ledger does not store the record before the deadline: no answer goes out without.
+pub(crate) async fn finish(flight: Box<Flight>) -> Result<ReplyHead, Failure> {
     finish_as(flight, Outcome::Ok).await
 }
 
-async fn finish_as(mut flight: Box<Flight>, outcome: Outcome) -> ReplyHead {
+async fn finish_as(mut flight: Box<Flight>, outcome: Outcome) -> Result<ReplyHead, Failure> {
     let mut head = flight.head(outcome);
     head.cost = flight.cost_so_far();
-    let receipt = flight.close(outcome, None);
+    let mut storing = flight.close_and_store(outcome, None);
     head.refresh(&flight);
-    stored(receipt).await;
-    head
+    match poll_fn(|cx| storing.poll_record(cx)).await {
+        Ok(()) => Ok(head),
+        Err(error) => Err(Failure { head: Box::new(head), error }),
+    }
 }

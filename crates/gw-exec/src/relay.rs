@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use futures_core::Stream;
-use gw_types::{GatewayError, NormalizedRequest, Receipt, TokenCount};
+use gw_types::{GatewayError, NormalizedRequest, TokenCount};
 
 pub(crate) use self::own::Own;
 use self::shared::Shared;
@@ -19,6 +19,7 @@ use crate::{
     opening::Opened,
     remember::CacheWrite,
     sharing::{Follower, Leader},
+    storing::Storing,
 };
 
 /// One step of a relayed stream. After anything but `Bytes` the stream ends.
@@ -107,23 +108,28 @@ impl Stream for Relay {
 /// The last item of a stream, which waits for its record.
 #[derive(Debug)]
 struct Ending {
-    receipt: Option<Receipt>,
+    storing: Option<Storing>,
     item: RelayItem,
 }
 
 impl Ending {
-    fn new(receipt: Option<Receipt>, item: RelayItem) -> Self {
-        Self { receipt, item }
+    fn new(storing: Option<Storing>, item: RelayItem) -> Self {
+        Self { storing, item }
     }
 }
 
-/// Gives the last item once the record is stored.
+/// Gives the last item once the record is stored, or an error where it is not stored before the deadline.
 fn poll_ending(ending: &mut Option<Ending>, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {
     let Some(waiting) = ending else { return Poll::Ready(None) };
-    if let Some(Receipt::Pending(stored)) = &mut waiting.receipt
-        && ready!(stored.as_mut().poll(cx)).is_err()
-    {
-        tracing::error!("the ledger could not confirm a record");
-    }
-    Poll::Ready(ending.take().map(|ending| ending.item))
+    let stored = match &mut waiting.storing {
+        Some(storing) => ready!(storing.poll_record(cx)),
+        None => Ok(()),
+    };
+    Poll::Ready(ending.take().map(|ending| match (stored, ending.item) {
+        // A failure is told as it is: its record says so too, whenever it is stored.
+        (Ok(()), item) | (Err(_), item @ RelayItem::Failed(_)) => item,
+        (Err(error), RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped { .. }) => {
+            RelayItem::Failed(error)
+        }
+    }))
 }

@@ -135,7 +135,7 @@ impl Sharing {
                         Ok(Some((Part::Whole(origin, raw), _))) => {
                             origin.note(&mut self.flight);
                             self.flight.spans.first_byte = Some(self.flight.now());
-                            return Ok(Reply { head: finish(self.flight).await, body: Body::Raw(raw) });
+                            return Ok(Reply { head: finish(self.flight).await?, body: Body::Raw(raw) });
                         }
                         Ok(Some(_)) => return Err(self.flight.fail(wrong_form(), false).await),
                         Ok(None) => {}

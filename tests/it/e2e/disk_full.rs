@@ -68,10 +68,13 @@ async fn a_full_disk_turns_requests_away_and_loses_no_record_of_an_answer() {
     std::fs::write(&ballast, vec![0_u8; 64 << 10]).unwrap();
     fill(&ballast);
     let mut answered = BTreeSet::new();
-    let ask = || gw.chat("a", &chat("m", "hello")).send();
-    // Who is asking when the disk gets full has no answer before its record is safe, which the disk does not let happen.
-    while let Ok(answer) = timeout(PATIENCE, ask()).await {
+    let ask = || gw.chat("a", &chat("m", "hello")).header("x-gw-deadline-ms", "2000").send();
+    // Who is asking when the disk gets full has no answer before its record is safe, which the disk does not let happen:
+    // it is told so when its time is up.
+    loop {
+        let answer = timeout(PATIENCE, ask()).await.expect("an answer within the deadline");
         if answer.status != 200 {
+            assert_eq!((answer.status, &answer.error()["code"]), (503, &"overloaded".into()));
             break;
         }
         answered.insert(answer.header("x-request-id").to_owned());

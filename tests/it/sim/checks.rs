@@ -1,9 +1,9 @@
 //! The invariants, looked at after every step.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use gw_exec::{BreakerState, Gateway, ScopeSnapshot};
-use gw_types::{AccountingRecord, CacheState, Clock, ErrorKind, Money, Outcome, TenantId};
+use gw_types::{AccountingRecord, CacheState, Clock, ErrorKind, Money, MonoTime, Outcome, TenantId};
 
 use super::{
     client::{End, Seen},
@@ -18,6 +18,9 @@ use super::{
 
 /// Time that a stream may take beyond its deadline where its client reads slowly, and the tick of a timer.
 const TICK_US: u64 = 1;
+
+/// How long the gateway waits for a record that is made when the deadline passes, or just before.
+const STORING_US: u64 = 25_000;
 
 /// What was checked so far.
 #[derive(Debug, Default)]
@@ -249,7 +252,11 @@ impl Checks {
         self.new_records(run)?;
         run.stage.with(|log| {
             count_seen(log, seen);
-            log.asks[number].told = Some(seen.told());
+            let ask = &mut log.asks[number];
+            ask.told = Some(seen.told());
+            if ask.recorded.is_some_and(|recorded| is_withheld(recorded, seen.told())) {
+                log.count("record late");
+            }
             // A call that has a task of its own hears of the end in its next turn, before time goes on.
             let may_go_on = log.has_twin(number);
             let ask = &log.asks[number];
@@ -259,7 +266,21 @@ impl Checks {
             let was_read = !matches!(seen, Seen::Turned(_) | Seen::Left);
             rule(!was_read || may_go_on || ask.records == 1, || say("i12: answered without a record"))?;
             let alike = ask.recorded.is_none_or(|recorded| told_alike(recorded, seen.told()));
-            rule(alike, || say("the record says something else than the client was told"))?;
+            let (now, deadline) =
+                (run.stage.clock.now(), ask.deadline.unwrap_or(MonoTime::from_nanos(u64::MAX)));
+            let pause = Duration::from_millis(ask.ask.reads_every.into());
+            let is_late = now >= deadline && run.ledger.stalled_until() > deadline;
+            let is_record_late = ask.recorded.is_some_and(|recorded| is_withheld(recorded, seen.told()));
+            rule(alike || is_late && is_record_late, || {
+                say("the record says something else than the client was told")
+            })?;
+            let slack = Duration::from_micros(STORING_US + TICK_US) + 2 * pause;
+            let in_time = now <= deadline.saturating_add(slack);
+            // A call that may be shared ends when its answer is in the buffer, from which it may be read late.
+            let has_ended = ask.recorded.is_some_and(|recorded| recorded.error.is_none());
+            let is_shared = run.stage.script.worlds[ask.world].cache;
+            let is_over = matches!(seen, Seen::Left) || is_shared && has_ended && !pause.is_zero();
+            rule(in_time || is_over, || say("i14: told after its deadline"))?;
             match seen {
                 Seen::Turned(kind) => {
                     rule(*kind == ErrorKind::Overloaded && !ask.admitted, || say("turned away"))
@@ -320,7 +341,7 @@ fn is_at_rest(gateway: &Gateway, run: &Run) -> Verdict {
         })?;
     }
     // Buckets fill up again, whatever was taken or owed.
-    run.stage.clock.advance(std::time::Duration::from_secs(86_400 * 365));
+    run.stage.clock.advance(Duration::from_secs(86_400 * 365));
     for tenant in 0..run.stage.script.worlds[0].tenants.len() {
         for scope in gateway.scope_snapshots(&tenant_name(tenant)) {
             for bucket in [scope.requests, scope.tokens].into_iter().flatten() {
@@ -336,6 +357,12 @@ fn is_at_rest(gateway: &Gateway, run: &Run) -> Verdict {
 fn open_calls(log: &Log, tenant: usize) -> u32 {
     let own = log.asks.iter().filter(|ask| ask.ask.tenant == tenant);
     u32::try_from(own.flat_map(|ask| &ask.calls).filter(|call| call.open).count()).unwrap()
+}
+
+/// Returns whether a client is told of an error in place of an answer whose record is not stored in time.
+fn is_withheld(recorded: Recorded, told: Told) -> bool {
+    let was_answered = matches!(recorded.outcome, Outcome::Ok | Outcome::Capped);
+    was_answered && told == Told::Failed(ErrorKind::Overloaded)
 }
 
 /// Returns whether the record says of the end what the client was told.
@@ -392,9 +419,8 @@ fn answer(log: &Log, number: usize, text: &str, hit: bool, whole: bool) -> Resul
         let is_named = giver.ask.key == ask.ask.key && giver.may_answer(ask)
             || giver.ask.text == ask.ask.text && log.with_key(number).any(had);
         rule(is_named, || "an answer to another idempotency key".to_owned())?;
-        rule(given.complete || giver.told == Some(Told::Capped), || {
-            "an incomplete answer was kept for a key".to_owned()
-        })?;
+        let was_capped = giver.recorded.is_some_and(|recorded| recorded.outcome == Outcome::Capped);
+        rule(given.complete || was_capped, || "an incomplete answer was kept for a key".to_owned())?;
     } else if recorded.is_some_and(|recorded| recorded.cache == CacheState::Coalesced) {
         rule(giver.may_answer(ask), || "an answer to another question was shared".to_owned())?;
         rule(!whole || given.complete, || "a truncated answer was given as whole".to_owned())?;

@@ -8,7 +8,7 @@ use super::{
 };
 
 /// Everything that must happen in a few hundred seeds.
-pub(crate) const EVERYTHING: [&str; 37] = [
+pub(crate) const EVERYTHING: [&str; 38] = [
     "ambiguous",
     "backoff",
     "budget spent",
@@ -36,6 +36,7 @@ pub(crate) const EVERYTHING: [&str; 37] = [
     "overload",
     "overrun",
     "queued",
+    "record late",
     "reload",
     "replay",
     "restart",

@@ -68,9 +68,14 @@ impl Records {
         known
     }
 
+    /// Returns when what was written last is stored.
+    pub(crate) fn stalled_until(&self) -> MonoTime {
+        self.inner.lock().stalled_until
+    }
+
     /// Returns whether what is written now is not stored yet.
     pub(crate) fn is_stalled(&self) -> bool {
-        self.inner.lock().stalled_until > self.clock.now()
+        self.stalled_until() > self.clock.now()
     }
 
     /// Returns how many places are taken.

@@ -158,7 +158,7 @@ impl Run {
                     return Err("the run does not end".to_owned());
                 }
                 if number == DIRECTOR {
-                    self.direct();
+                    self.direct(&mut checks)?;
                 } else {
                     self.poll(number, &mut checks)?;
                 }
@@ -211,9 +211,9 @@ impl Run {
     }
 
     /// Makes everything happen whose time has come.
-    fn direct(&mut self) {
+    fn direct(&mut self, checks: &mut Checks) -> Result<(), String> {
         if self.alarm.take().is_none() {
-            return;
+            return Ok(());
         }
         let script = Arc::clone(&self.stage.script);
         let now = self.stage.clock.now();
@@ -222,8 +222,11 @@ impl Run {
         {
             self.next_event += 1;
             self.act(&event.act);
+            // A crash may be next, which loses what is not seen yet.
+            checks.step(self)?;
         }
         self.arm();
+        Ok(())
     }
 
     fn arm(&mut self) {

@@ -220,11 +220,11 @@ impl Own {
             RelayItem::Failed(error) => Some(error),
             RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped { .. } => None,
         };
-        let receipt = self.flight.take().map(|mut flight| {
+        let storing = self.flight.take().map(|mut flight| {
             flight.judge(error.map_or(Ok(()), Err));
-            flight.close(outcome, error)
+            flight.close_and_store(outcome, error)
         });
-        self.ending = Some(Ending::new(receipt, item));
+        self.ending = Some(Ending::new(storing, item));
     }
 
     fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<Option<RelayItem>> {

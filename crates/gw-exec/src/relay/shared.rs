@@ -37,7 +37,7 @@ impl Shared {
 
     pub(super) fn abort(&mut self, error: GatewayError) {
         if let Some(Place::Leader(leader)) = &mut self.place
-            && !leader.leave(&error)
+            && leader.leave(&error).is_err()
         {
             // The answer has ended, and its record says how.
             return;
@@ -103,11 +103,11 @@ impl Shared {
             RelayItem::Failed(error) => Some(error),
             RelayItem::Bytes(_) | RelayItem::Done | RelayItem::Capped { .. } => None,
         };
-        let receipt = match self.place.take() {
-            Some(Place::Follower(_, mut flight)) => Some(flight.close(outcome, error)),
+        let storing = match self.place.take() {
+            Some(Place::Follower(_, mut flight)) => Some(flight.close_and_store(outcome, error)),
             Some(Place::Leader(_)) | None => None,
         };
-        self.ending = Some(Ending::new(receipt, item));
+        self.ending = Some(Ending::new(storing, item));
     }
 }
 

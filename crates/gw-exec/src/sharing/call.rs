@@ -10,7 +10,7 @@ use std::{
     task::Context,
 };
 
-use gw_types::{ErrorKind, MonoTime, Outcome};
+use gw_types::{ErrorKind, GatewayError, MonoTime, Outcome};
 use parking_lot::Mutex;
 
 use crate::state::State;
@@ -37,14 +37,18 @@ pub(crate) struct Left {
 }
 
 /// What the record of a call says of its leader.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 enum LeaderState {
     #[default]
     There,
     Left(Left),
     /// The record is made: from here on what the leader is told must be what it says.
-    Recorded,
+    Recorded(Recorded),
 }
+
+/// The error that stands in the record of a call, if one does.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded(pub(super) Option<GatewayError>);
 
 impl Left {
     /// The client went away.
@@ -102,24 +106,26 @@ impl Call {
         MonoTime::from_nanos(self.until.load(Ordering::Relaxed))
     }
 
-    /// Notes that the leader has left; the first reason counts. Returns `false` where the record of the call is made
-    /// already: then the leader must wait for its end.
-    pub(super) fn leave(&self, left: Left) -> bool {
+    /// Notes that the leader has left; the first reason counts.
+    ///
+    /// # Errors
+    /// The record of the call is made already: then the leader must wait for its end.
+    pub(super) fn leave(&self, left: Left) -> Result<(), Recorded> {
         let mut leader = self.leader.lock();
-        match *leader {
+        match &*leader {
             LeaderState::There => *leader = LeaderState::Left(left),
             LeaderState::Left(_) => {}
-            LeaderState::Recorded => return false,
+            LeaderState::Recorded(recorded) => return Err(recorded.clone()),
         }
-        true
+        Ok(())
     }
 
-    /// Returns how the leader left, if it has, for the record that is being made.
-    pub(crate) fn record(&self) -> Option<Left> {
+    /// Returns how the leader left, if it has, for the record that is being made with this error.
+    pub(crate) fn record(&self, error: Option<&GatewayError>) -> Option<Left> {
         let mut leader = self.leader.lock();
-        match std::mem::replace(&mut *leader, LeaderState::Recorded) {
+        match std::mem::replace(&mut *leader, LeaderState::Recorded(Recorded(error.cloned()))) {
             LeaderState::Left(left) => Some(left),
-            LeaderState::There | LeaderState::Recorded => None,
+            LeaderState::There | LeaderState::Recorded(_) => None,
         }
     }
 

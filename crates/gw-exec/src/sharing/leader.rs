@@ -12,13 +12,18 @@ use futures_core::Stream;
 use gw_cache::flight::{Abandoned, Next};
 use gw_types::{ErrorKind, GatewayError, MonoTime, Outcome, Sleep};
 
-use super::{Call, Origin, Part, PartReader, PartUpstream, Sharing, call::Left, wrong_form};
+use super::{
+    Call, Origin, Part, PartReader, PartUpstream, Sharing,
+    call::{Left, Recorded},
+    wrong_form,
+};
 use crate::{
     attempts::{Served, deadline_passed},
     pipeline::{finish, remember},
     relay::{Own, Relay, RelayItem},
     reply::{Body, Failure, Reply, ReplyHead, StreamBody},
     state::State,
+    storing::{self, record_late},
 };
 
 /// How long a leader waits, after its deadline, for its call to say so itself: then the record is written before the
@@ -37,8 +42,8 @@ pub(crate) struct Leader {
     timer: Sleep,
     /// Whether the deadline has passed once.
     late: bool,
-    /// Whether the record was made when the deadline passed.
-    is_recorded: bool,
+    /// What the record said when the deadline passed, where it was made by then.
+    recorded: Option<Recorded>,
     /// Whether the answer has ended for the leader.
     over: bool,
 }
@@ -62,18 +67,7 @@ impl Leader {
         upstream.push(Part::Call(Arc::clone(&call)), 0);
         call.set(Box::pin(drive(sharing, upstream)));
         let timer = state.clock.sleep_until(deadline);
-        Self {
-            reader,
-            call,
-            state,
-            head,
-            arrived,
-            deadline,
-            timer,
-            late: false,
-            is_recorded: false,
-            over: false,
-        }
+        Self { reader, call, state, head, arrived, deadline, timer, late: false, recorded: None, over: false }
     }
 
     /// Returns the whole answer.
@@ -114,10 +108,18 @@ impl Leader {
         Failure { head, error }
     }
 
-    /// Leaves the call with an error of gw's own, which the record of the request says too; returns `false` where the
-    /// record says something else already, and the call's own end is near.
-    pub(crate) fn leave(&mut self, error: &GatewayError) -> bool {
+    /// Leaves the call with an error of gw's own, which the record of the request says too.
+    ///
+    /// # Errors
+    /// The record says something else already, and the call's own end is near.
+    pub(crate) fn leave(&mut self, error: &GatewayError) -> Result<(), Recorded> {
         self.call.leave(Left { outcome: error.outcome(), error: error.kind() })
+    }
+
+    /// Waits for nothing but the ledger from now on, and not for long: the call itself may last for others.
+    fn wait_for(&mut self, recorded: Recorded) {
+        self.recorded = Some(recorded);
+        self.timer = self.state.clock.sleep_until(self.state.clock.now().saturating_add(storing::GRACE));
     }
 
     /// Polls for the next part of the answer, driving the call where no task does.
@@ -128,12 +130,16 @@ impl Leader {
                 Poll::Ready(Next::Item(Part::Call(_))) => {}
                 Poll::Ready(Next::Item(part)) => {
                     // The timer is asked only while nothing has come: behind a slow reader something always has.
-                    if !self.is_recorded && self.state.clock.now() > self.deadline {
+                    if self.state.clock.now() > self.deadline {
                         let error = deadline_passed();
-                        if self.leave(&error) {
-                            return Poll::Ready(Next::Failed(self.without_call(error)));
+                        match self.leave(&error) {
+                            Ok(()) => return Poll::Ready(Next::Failed(self.without_call(error))),
+                            Err(Recorded(Some(error))) => {
+                                return Poll::Ready(Next::Failed(self.without_call(error)));
+                            }
+                            // The answer ended in time, and all of it is here.
+                            Err(recorded @ Recorded(None)) => self.wait_for(recorded),
                         }
-                        self.is_recorded = true;
                     }
                     return Poll::Ready(Next::Item(part));
                 }
@@ -141,21 +147,23 @@ impl Leader {
                     self.over = true;
                     return Poll::Ready(end);
                 }
-                Poll::Pending if self.is_recorded => return Poll::Pending,
                 Poll::Pending => {
                     ready!(self.timer.as_mut().poll(cx));
+                    if let Some(Recorded(error)) = self.recorded.take() {
+                        let error = error.unwrap_or_else(record_late);
+                        return Poll::Ready(Next::Failed(self.without_call(error)));
+                    }
                     if self.late || self.call.until() > self.deadline {
                         // The call goes on for others.
                         let error = deadline_passed();
-                        if !self.leave(&error) {
-                            // Only the ledger is still waited for.
-                            self.is_recorded = true;
-                            continue;
+                        match self.leave(&error) {
+                            Ok(()) => return Poll::Ready(Next::Failed(self.without_call(error))),
+                            Err(recorded) => self.wait_for(recorded),
                         }
-                        return Poll::Ready(Next::Failed(self.without_call(error)));
+                    } else {
+                        self.late = true;
+                        self.timer = self.state.clock.sleep_until(self.deadline.saturating_add(GRACE));
                     }
-                    self.late = true;
-                    self.timer = self.state.clock.sleep_until(self.deadline.saturating_add(GRACE));
                 }
             }
         }
@@ -189,7 +197,10 @@ pub(super) async fn whole(sharing: Sharing, mut upstream: PartUpstream) {
             remember(&mut flight, outgoing.write.take(), &answer).await;
             let head = flight.head(Outcome::Ok);
             let mut origin = Origin::of(&mut flight, head);
-            origin.head = finish(flight).await;
+            match finish(flight).await {
+                Ok(head) => origin.head = head,
+                Err(failure) => return upstream.fail(failure),
+            }
             let bytes = answer.raw.len();
             upstream.push(Part::Whole(Arc::new(origin), answer.raw), bytes);
             upstream.complete();

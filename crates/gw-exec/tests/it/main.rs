@@ -19,6 +19,7 @@ mod scopes;
 mod settlement;
 mod shared_limits;
 mod sharing;
+mod storing;
 mod strategies;
 mod streams;
 mod support;

@@ -24,7 +24,7 @@ fn in_band(kind: K) -> StreamItem {
 }
 
 /// A provider that streams these items, once.
-fn streams(items: Vec<Result<StreamItem, GatewayError>>) -> MockProvider {
+pub(crate) fn streams(items: Vec<Result<StreamItem, GatewayError>>) -> MockProvider {
     let items = std::sync::Mutex::new(Some(items));
     provider(1, move || Ok(stream(items.lock().unwrap().take().unwrap())))
 }
@@ -33,7 +33,7 @@ fn pair(first: MockProvider, second: MockProvider) -> House {
     Plan::new(vec![(deployment("up1"), first), (deployment("up2"), second)]).build()
 }
 
-fn relay(reply: Result<Reply<StreamBody>, Failure>) -> Pin<Box<Relay>> {
+pub(crate) fn relay(reply: Result<Reply<StreamBody>, Failure>) -> Pin<Box<Relay>> {
     match reply.unwrap().body {
         StreamBody::Relay(relay) => Pin::new(relay),
         StreamBody::Completion(_) | StreamBody::Kept(_) => panic!("nothing is remembered here"),
@@ -41,7 +41,7 @@ fn relay(reply: Result<Reply<StreamBody>, Failure>) -> Pin<Box<Relay>> {
 }
 
 /// Reads to the end: the bytes joined, and how it ended.
-async fn read(mut relay: Pin<Box<Relay>>) -> (String, RelayItem) {
+pub(crate) async fn read(mut relay: Pin<Box<Relay>>) -> (String, RelayItem) {
     let mut text = String::new();
     loop {
         match relay.next().await.expect("an ending comes before the end") {
