@@ -4,6 +4,7 @@ mod codes;
 mod features;
 mod group;
 mod rarity;
+mod rows;
 mod scan;
 mod shelf;
 mod vector;

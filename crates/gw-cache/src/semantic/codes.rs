@@ -8,6 +8,8 @@
 pub(super) struct Codes {
     pub(super) codes: Box<[i8]>,
     pub(super) scale: Scale,
+    /// The length of what stands behind the head; 0 where all of it is the head.
+    pub(super) rest: f32,
 }
 
 /// What turns sums of codes back into cosines.
@@ -17,6 +19,14 @@ pub(super) struct Scale {
     pub(super) step: f32,
     /// The length of the difference between the vector and its codes, rounded up.
     pub(super) error: f32,
+}
+
+/// Codes of a long vector that are compared before the rest is read at all.
+const HEAD: usize = 128;
+
+/// Returns how many codes of so many are the head: all of a short vector.
+pub(super) const fn head_of(dimensions: usize) -> usize {
+    if dimensions >= 2 * HEAD { HEAD } else { dimensions }
 }
 
 impl Codes {
@@ -33,7 +43,15 @@ impl Codes {
         let square: f64 = vector.iter().zip(&codes).map(lost).sum();
         #[expect(clippy::cast_possible_truncation, reason = "the slack covers the last bits")]
         let error = square.sqrt() as f32;
-        Self { codes, scale: Scale { step, error } }
+        Self::new(codes, Scale { step, error })
+    }
+
+    pub(super) fn new(codes: Box<[i8]>, scale: Scale) -> Self {
+        let rest = &codes[head_of(codes.len())..];
+        let square: f64 = rest.iter().map(|&code| f64::from(code) * f64::from(code)).sum();
+        #[expect(clippy::cast_possible_truncation, reason = "the slack covers the last bits")]
+        let rest = scale.step * square.sqrt() as f32;
+        Self { codes, scale, rest }
     }
 
     /// Returns the codes in the width that products are summed in.
@@ -54,6 +72,13 @@ impl Scale {
         #[expect(clippy::cast_precision_loss, reason = "the slack covers the last bits")]
         let cosine = self.step * other.step * sum as f32;
         cosine + other.error + self.error * (1.0 + other.error) + Self::ROUNDING
+    }
+
+    /// As [`Scale::cosine_max`] by the products of the heads alone: what stands behind them adds at most the product of
+    /// its lengths (Cauchy and Schwarz).
+    #[inline]
+    pub(super) fn cosine_max_by_head(self, other: Self, head: i32, rests: f32) -> f32 {
+        self.cosine_max(other, head) + rests + Self::ROUNDING
     }
 }
 

@@ -6,6 +6,7 @@ use gw_types::MonoTime;
 
 use super::{
     codes::{Codes, Scale},
+    rows::Rows,
     scan::{Candidate, scan},
     vector::UnitVector,
 };
@@ -16,9 +17,7 @@ use crate::{CachedAnswer, guard::Guard};
 /// A lookup reads the codes of all, a byte a dimension, and the vectors of the few that can be the nearest.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    dimensions: usize,
-    codes: Vec<i8>,
-    scales: Vec<Scale>,
+    rows: Rows,
     vectors: Vec<f32>,
     entries: Vec<Entry>,
 }
@@ -50,27 +49,27 @@ impl Group {
 
     /// Returns what an entry weighs beside its answer and its guard, in bytes: five for each dimension, and the rest.
     pub(super) fn entry_bytes(dimensions: usize) -> usize {
-        dimensions * (size_of::<f32>() + size_of::<i8>()) + size_of::<Scale>() + size_of::<Entry>()
+        dimensions * (size_of::<f32>() + size_of::<i8>())
+            + size_of::<Scale>()
+            + size_of::<f32>()
+            + size_of::<Entry>()
     }
 
     /// Adds an entry; returns it where its vector has other dimensions than those before.
     pub(super) fn push(&mut self, vector: &UnitVector, entry: Entry) -> Result<(), Entry> {
         let parts = vector.parts();
         if self.is_empty() {
-            self.dimensions = parts.len();
-        } else if self.dimensions != parts.len() {
+            self.rows = Rows::new(parts.len());
+        } else if self.rows.dimensions() != parts.len() {
             return Err(entry);
         }
         if self.entries.len() == self.entries.capacity() {
             let more = Self::ROWS_MORE.max(self.entries.len() / 8);
-            self.codes.reserve_exact(more * self.dimensions);
-            self.vectors.reserve_exact(more * self.dimensions);
-            self.scales.reserve_exact(more);
+            self.rows.reserve_exact(more);
+            self.vectors.reserve_exact(more * parts.len());
             self.entries.reserve_exact(more);
         }
-        let codes = Codes::of(parts);
-        self.codes.extend_from_slice(&codes.codes);
-        self.scales.push(codes.scale);
+        self.rows.push(&Codes::of(parts));
         self.vectors.extend_from_slice(parts);
         self.entries.push(entry);
         Ok(())
@@ -79,14 +78,10 @@ impl Group {
     /// Takes an entry out by its ticket; the last one takes its row.
     pub(super) fn remove(&mut self, ticket: u64) -> Option<Entry> {
         let row = self.entries.iter().position(|entry| entry.ticket == ticket)?;
-        let (last, dimensions) = (self.entries.len() - 1, self.dimensions);
-        if row < last {
-            self.codes.copy_within(last * dimensions.., row * dimensions);
-            self.vectors.copy_within(last * dimensions.., row * dimensions);
-        }
-        self.codes.truncate(last * dimensions);
+        let (last, dimensions) = (self.entries.len() - 1, self.rows.dimensions());
+        self.vectors.copy_within(last * dimensions.., row * dimensions);
         self.vectors.truncate(last * dimensions);
-        self.scales.swap_remove(row);
+        self.rows.swap_remove(row);
         Some(self.entries.swap_remove(row))
     }
 
@@ -100,10 +95,10 @@ impl Group {
 
     /// Returns the rows whose cosine with the vector may reach the floor.
     pub(super) fn candidates(&self, vector: &UnitVector, floor: f32) -> Vec<Candidate> {
-        if vector.parts().len() != self.dimensions {
+        if vector.parts().len() != self.rows.dimensions() {
             return Vec::new();
         }
-        scan(&Codes::of(vector.parts()), floor, &self.codes, &self.scales)
+        scan(&Codes::of(vector.parts()), floor, &self.rows)
     }
 
     pub(super) fn cosine(&self, row: usize, vector: &UnitVector) -> f32 {
@@ -111,6 +106,7 @@ impl Group {
     }
 
     fn vector(&self, row: usize) -> &[f32] {
-        &self.vectors[row * self.dimensions..(row + 1) * self.dimensions]
+        let dimensions = self.rows.dimensions();
+        &self.vectors[row * dimensions..(row + 1) * dimensions]
     }
 }
