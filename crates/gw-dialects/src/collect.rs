@@ -32,6 +32,7 @@ pub struct Collector {
     model: Option<String>,
     choices: Vec<Choice>,
     usage: Option<Usage>,
+    tier: Option<String>,
     unread: Vec<String>,
 }
 
@@ -91,6 +92,7 @@ impl Collector {
                 }
             }
             Event::Usage(usage) => self.usage = Some(usage),
+            Event::ServiceTier(tier) => self.tier = Some(tier),
             Event::Unread(path) => self.unread.push(path),
             Event::BlockStop(_) | Event::Error(_) | Event::End => {}
         }
@@ -109,7 +111,7 @@ impl Collector {
             model: self.model,
             choices: self.choices.into_iter().map(choice).collect(),
             usage: self.usage,
-            service_tier: None,
+            service_tier: self.tier,
             unread: self.unread,
         }
     }

@@ -19,6 +19,7 @@ mod place;
 mod prompt;
 mod setting;
 mod signature;
+mod tier;
 mod unread;
 
 pub use self::{
@@ -39,7 +40,11 @@ pub use self::{
     setting::Setting,
     signature::{Origin, Signature},
 };
-pub(crate) use self::{answer_loss::is_usual_tier, signature::TAG, unread::UnreadFields};
+pub(crate) use self::{
+    signature::TAG,
+    tier::{TierReport, tier_for},
+    unread::UnreadFields,
+};
 
 /// Prints types that hold a caller's or a model's words as `Name([redacted])`.
 macro_rules! redacted {

@@ -462,6 +462,7 @@ impl Flight {
                 serving: record.serving.clone(),
                 model_version: record.model_version.clone(),
                 served_model: record.served_model.clone(),
+                loss: self.lost.clone(),
             }));
         } else {
             claim.failed(self.unknown || !matches!(self.progress, Progress::Idle));

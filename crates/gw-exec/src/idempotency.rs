@@ -9,7 +9,7 @@ use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use gw_types::{
-    BoundedText, Completion, DeploymentName, ErrorKind, GatewayError, KeyNote, KeyState, MonoTime,
+    BoundedText, Completion, DeploymentName, ErrorKind, GatewayError, KeyNote, KeyState, Loss, MonoTime,
     NormalizedRequest, RequestId, SealHash, TenantId, TokenCount,
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct KeptAnswer {
     pub(crate) serving: Option<DeploymentName>,
     pub(crate) model_version: Option<BoundedText>,
     pub(crate) served_model: Option<BoundedText>,
+    /// What translations lost of the request and of the answer.
+    pub(crate) loss: Loss,
 }
 
 /// What of an answer is given again, in the caller's wire format.

@@ -250,6 +250,7 @@ fn claim_key(flight: &mut Flight, request: &NormalizedRequest) -> Result<Option<
             record.serving.clone_from(&answer.serving);
             record.model_version.clone_from(&answer.model_version);
             record.served_model.clone_from(&answer.served_model);
+            flight.lose(&answer.loss);
             Ok(Some(answer.content.clone()))
         }
     }

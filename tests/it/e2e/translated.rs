@@ -213,6 +213,28 @@ async fn what_an_answer_loses_is_told_and_a_hit_names_who_asked_for_it() {
 }
 
 #[tokio::test]
+async fn a_replayed_answer_says_what_the_first_one_lost() {
+    let plain = "anthropic-messages--stop-sequence-text--2c8927";
+    let stream = "anthropic-messages--stream-stop-sequence-multi-turn--a29e4b";
+    let Some(house) = House::new(&[("anthropic", &[plain, stream])], "").await else { return };
+    let lost = json!(["seed", "answer.stop_sequence"]);
+    let first = house.chat(false).header("idempotency-key", "k").send().await;
+    let again = house.chat(false).header("idempotency-key", "k").send().await;
+    assert_eq!(again.header("x-gw-replay-of"), first.header("x-request-id"), "{}", again.text());
+    assert_eq!((first.header("x-gw-loss"), again.header("x-gw-loss")), ("2", "2"));
+    let streamed = || house.chat(true).header("idempotency-key", "s").stream();
+    assert!(Events::read(&streamed().await.rest().await).done);
+    // By now all is known that the first head came too early for.
+    let again = streamed().await;
+    assert_eq!(again.header("x-gw-loss"), "2");
+    assert!(Events::read(&again.rest().await).done);
+    for record in house.gw.records(4).await {
+        assert_eq!(record["loss"], lost, "{record}");
+    }
+    assert_eq!(house.calls(0).len(), 2);
+}
+
+#[tokio::test]
 async fn an_outage_moves_an_openai_client_from_provider_to_provider() {
     let chain: &[(&str, &[&str])] = &[
         ("anthropic", &["anthropic-messages--529-overloaded--9acde1", CUT_STREAM]),

@@ -54,7 +54,7 @@ impl StreamEnding {
                     json.member_null("stop_reason");
                     json.member_null("stop_sequence");
                     json.key("usage");
-                    usage::write(json, &Usage::default());
+                    usage::write(json, &Usage::default(), None);
                 });
             });
         }

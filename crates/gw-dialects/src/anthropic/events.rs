@@ -11,7 +11,10 @@ use crate::{
     event_reader::EventReader,
     failure::malformed,
     json::Node,
-    neutral::{ANSWER_TOOL, At, BlockKind, Content, Event, Origin, Signature, UnreadFields, derived_finish},
+    neutral::{
+        ANSWER_TOOL, At, BlockKind, Content, Event, Origin, Signature, TierReport, UnreadFields,
+        derived_finish,
+    },
     sse,
 };
 
@@ -26,6 +29,7 @@ pub struct StreamReader {
     sse: sse::Decoder,
     blocks: Vec<Block>,
     usage: WireUsage,
+    tier: TierReport,
     reported: Option<Usage>,
     finish: Option<FinishReason>,
     stop_sequence: Option<String>,
@@ -125,6 +129,7 @@ impl StreamReader {
     fn report(&mut self, node: Option<&Node<'_>>, events: &mut Vec<Event>) {
         let Some(node) = node else { return };
         self.usage.merge(&WireUsage::read(node));
+        events.extend(self.tier.news(node.filled("service_tier")));
         let classes = self.usage.classes();
         if classes != self.reported {
             self.reported = classes;

@@ -26,7 +26,7 @@ pub fn write_message(message: &Message, stamp: &AnswerStamp<'_>) -> Bytes {
         });
         stop(json, reason, stop_sequence);
         json.key("usage");
-        usage::write(json, &message.usage.unwrap_or_default());
+        usage::write(json, &message.usage.unwrap_or_default(), message.service_tier.as_deref());
     });
     json.into_bytes()
 }
@@ -118,7 +118,7 @@ pub(super) fn message_delta(
         json.member_object("delta", |json| stop(json, reason, stop_sequence));
         json.key("usage");
         if whole {
-            usage::write(json, usage);
+            usage::write(json, usage, None);
         } else {
             json.object(|json| json.member_number("output_tokens", usage.output_total()));
         }

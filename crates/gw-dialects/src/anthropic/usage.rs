@@ -1,8 +1,11 @@
 //! Usage: what Anthropic reports, brought into classes that do not overlap, and back.
 
-use gw_types::{TokenCount, Usage};
+use gw_types::{Operation, TokenCount, Usage};
 
-use crate::json::{Node, Writer};
+use crate::{
+    json::{Node, Writer},
+    neutral::tier_for,
+};
 
 /// What Anthropic reported, as it reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,8 +84,9 @@ impl WireUsage {
     }
 }
 
-/// Writes usage in Anthropic's convention: what the cache has read and written stands beside the input.
-pub(super) fn write(json: &mut Writer, usage: &Usage) {
+/// Writes usage in Anthropic's convention: what the cache has read and written stands beside the input, and here stands the
+/// tier, where it is known and the format has a word for it.
+pub(super) fn write(json: &mut Writer, usage: &Usage, tier: Option<&str>) {
     let beside = [usage.cached_input, usage.cache_write, usage.cache_write_long];
     let beside = beside.into_iter().fold(TokenCount::ZERO, TokenCount::saturating_add);
     json.object(|json| {
@@ -103,6 +107,9 @@ pub(super) fn write(json: &mut Writer, usage: &Usage) {
             json.member_object("output_tokens_details", |json| {
                 json.member_number("thinking_tokens", usage.reasoning);
             });
+        }
+        if let Some(tier) = tier.and_then(|tier| tier_for(Operation::Messages, tier)) {
+            json.member_string("service_tier", tier);
         }
     });
 }
@@ -140,7 +147,7 @@ mod tests {
         let usage = usage.classes().unwrap();
         assert_eq!(counts(&usage), [4, 14_210, 10, 20, 4, 5]);
         let mut json = Writer::default();
-        write(&mut json, &usage);
+        write(&mut json, &usage, None);
         let written = json.into_bytes();
         let again = read(std::str::from_utf8(&written).unwrap()).classes().unwrap();
         assert_eq!(again, usage);

@@ -30,6 +30,7 @@ pub struct StreamWriter {
     open: Option<Open>,
     queue: Queue,
     usage: Option<Usage>,
+    tier: Option<String>,
     finish: Option<(FinishReason, Option<String>)>,
 }
 
@@ -68,6 +69,7 @@ impl StreamWriter {
             open: None,
             queue: Queue::default(),
             usage: None,
+            tier: None,
             finish: None,
         }
     }
@@ -84,6 +86,7 @@ impl StreamWriter {
                 }
             }
             Event::Usage(usage) => self.usage = Some(*usage),
+            Event::ServiceTier(tier) => self.tier = Some(tier.clone()),
             Event::BlockStart(at, _)
             | Event::TextDelta(at, _)
             | Event::ThinkingDelta(at, _)
@@ -146,6 +149,7 @@ impl StreamWriter {
             | Event::Logprobs(..)
             | Event::Finish { .. }
             | Event::Usage(_)
+            | Event::ServiceTier(_)
             | Event::Unread(_)
             | Event::Error(_)
             | Event::End => {}
@@ -253,7 +257,7 @@ impl StreamWriter {
                 json.member_null("stop_reason");
                 json.member_null("stop_sequence");
                 json.key("usage");
-                usage::write(json, &self.usage.unwrap_or_default());
+                usage::write(json, &self.usage.unwrap_or_default(), self.tier.as_deref());
             });
         });
     }

@@ -50,6 +50,8 @@ struct Reading {
     finished: bool,
     accounted: bool,
     unread: UnreadFields,
+    /// Why the answer ended, until it is known what it has used and which tier served it.
+    ending: Option<Event>,
 }
 
 impl StreamReader {
@@ -70,7 +72,7 @@ impl StreamReader {
                 Err(_) => Err(malformed("the provider's event stream is damaged")),
             };
             match read {
-                Ok(()) if self.reading.finished && self.reading.accounted => events.push(Event::End),
+                Ok(()) if self.reading.finished && self.reading.accounted => self.reading.end(events),
                 Ok(()) => continue,
                 Err(error) => events.push(Event::Error(error)),
             }
@@ -85,11 +87,11 @@ impl StreamReader {
             return;
         }
         self.ended = true;
-        events.push(if self.reading.finished && self.frames.is_between_frames() {
-            Event::End
+        if self.reading.finished && self.frames.is_between_frames() {
+            self.reading.end(events);
         } else {
-            Event::Error(interrupted())
-        });
+            events.push(Event::Error(interrupted()));
+        }
     }
 }
 
@@ -118,6 +120,8 @@ impl Reading {
             "messageStop" => self.finish(&node, events),
             "metadata" => {
                 self.accounted = true;
+                let tier = node.get("serviceTier").and_then(|tier| tier.filled("type"));
+                events.extend(tier.map(Event::ServiceTier));
                 events.extend(node.get("usage").and_then(usage::read).map(Event::Usage));
                 decode::look_for_unread(&node, &mut self.unread);
                 events.extend(self.unread.news().map(Event::Unread));
@@ -128,6 +132,11 @@ impl Reading {
         }
     }
 
+    fn end(&mut self, events: &mut Vec<Event>) {
+        events.extend(self.ending.take());
+        events.push(Event::End);
+    }
+
     fn finish(&mut self, node: &Node<'_>, events: &mut Vec<Event>) -> Result<(), GatewayError> {
         if std::mem::replace(&mut self.finished, true) {
             return Ok(());
@@ -136,7 +145,8 @@ impl Reading {
         let reason = node.text("stopReason").unwrap_or_default();
         let reason = decode::ending(&reason, self.blocks.count())?;
         let reason: FinishReason = derived_finish(reason, self.blocks.has_calls(), false);
-        events.push(Event::Finish { choice: 0, reason, stop_sequence: decode::stop_sequence(node) });
+        let stop_sequence = decode::stop_sequence(node);
+        self.ending = Some(Event::Finish { choice: 0, reason, stop_sequence });
         Ok(())
     }
 }

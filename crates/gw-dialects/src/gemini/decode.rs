@@ -16,7 +16,7 @@ use crate::{
     collect::Collector,
     failure::{malformed, tree_of},
     json::Node,
-    neutral::{Event, Message, UnreadFields},
+    neutral::{Event, Message, TierReport, UnreadFields},
 };
 
 /// The most candidates of one answer.
@@ -54,9 +54,7 @@ pub fn read_message(body: &[u8]) -> Result<Message, GatewayError> {
     reading.finish(&mut events)?;
     let mut collector = Collector::default();
     collector.extend(events);
-    let mut message = collector.finish();
-    message.service_tier = node.get("usageMetadata").and_then(|usage| usage.filled("serviceTier"));
-    Ok(message)
+    Ok(collector.finish())
 }
 
 /// What is known of an answer so far.
@@ -67,6 +65,7 @@ pub(super) struct Reading {
     id: String,
     choices: Vec<Choice>,
     usage: WireUsage,
+    tier: TierReport,
     reported: Option<Usage>,
     unread: UnreadFields,
 }
@@ -96,11 +95,13 @@ impl Reading {
             let id = Some(self.id.clone()).filter(|id| !id.is_empty());
             events.push(Event::Start { id, model: node.filled("modelVersion") });
         }
+        let usage = node.get("usageMetadata");
+        events.extend(self.tier.news(usage.and_then(|usage| usage.filled("serviceTier"))));
         for (place, candidate) in candidates.iter().enumerate() {
             let index = candidate.count("index").and_then(|index| usize::try_from(index).ok());
             self.candidate(index.unwrap_or(place), candidate, events)?;
         }
-        if let Some(usage) = node.get("usageMetadata") {
+        if let Some(usage) = usage {
             self.usage.merge(&WireUsage::read(usage));
             let classes = self.usage.classes();
             if classes != self.reported {

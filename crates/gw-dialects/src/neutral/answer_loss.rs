@@ -2,7 +2,10 @@
 
 use gw_types::{BoundedText, Loss, LossItem, LossKind, Operation};
 
-use super::{At, BlockKind, Citation, Content, Event, Message, Origin};
+use super::{
+    At, BlockKind, Citation, Content, Event, Message, Origin,
+    tier::{is_usual, tier_for},
+};
 
 /// The most fields that one answer reports; more are not told apart.
 const ITEMS_MAX: usize = 64;
@@ -18,12 +21,14 @@ pub struct AnswerLoss {
     told: usize,
     /// Blocks of text that are open: what signs or supports them is theirs.
     texts: Vec<At>,
+    /// Whether the first block has begun.
+    begun: bool,
 }
 
 impl AnswerLoss {
     /// Returns an empty report for a caller of the format.
     pub fn new(to: Operation) -> Self {
-        Self { to, items: Vec::new(), told: 0, texts: Vec::new() }
+        Self { to, items: Vec::new(), told: 0, texts: Vec::new(), begun: false }
     }
 
     /// Returns what a caller does not see of a whole answer.
@@ -47,6 +52,7 @@ impl AnswerLoss {
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::BlockStart(at, kind) => {
+                self.begun = true;
                 if self.choice(at.choice) {
                     self.start(*at, kind);
                 }
@@ -69,6 +75,7 @@ impl AnswerLoss {
                 }
             }
             Event::Unread(path) => self.unread(path),
+            Event::ServiceTier(tier) => self.service_tier(Some(tier)),
             Event::Start { .. }
             | Event::TextDelta(..)
             | Event::ThinkingDelta(..)
@@ -187,17 +194,11 @@ impl AnswerLoss {
     }
 
     fn service_tier(&mut self, tier: Option<&str>) {
-        let Some(tier) = tier else { return };
-        let shown = match self.to {
-            Operation::Messages => false,
-            Operation::Chat
-            | Operation::Responses
-            | Operation::Completions
-            | Operation::Embeddings
-            | Operation::CountTokens => matches!(tier, "flex" | "scale" | "priority" | "fast"),
-        };
-        if !shown && !is_usual_tier(tier) {
+        let Some(tier) = tier.filter(|tier| !is_usual(tier)) else { return };
+        if tier_for(self.to, tier).is_none() {
             self.add("service_tier", LossKind::Dropped, "the caller's format has no word for it");
+        } else if self.begun && self.to == Operation::Messages {
+            self.add("service_tier", LossKind::Dropped, "the caller's format says it before the first block");
         }
     }
 
@@ -212,11 +213,6 @@ impl AnswerLoss {
             self.items.push(LossItem { path, kind, why });
         }
     }
-}
-
-/// Returns whether a tier is the one that everybody gets who asks for none.
-pub(crate) fn is_usual_tier(tier: &str) -> bool {
-    ["default", "standard", "auto", "on_demand", "on-demand"].iter().any(|one| tier.eq_ignore_ascii_case(one))
 }
 
 fn block(at: At, field: &str) -> String {

@@ -40,8 +40,8 @@ pub enum BlockKind {
 /// One step of a streamed answer.
 ///
 /// A reader keeps to this order: `Start` first and once; each block starts before its deltas and stops once, before the
-/// `Finish` of its choice; blocks of one choice may overlap only where several tools are called. `Usage` may come at any
-/// time, merged and absolute. `End` or `Error` is last.
+/// `Finish` of its choice; blocks of one choice may overlap only where several tools are called. `Usage` and `ServiceTier`
+/// may come at any time, merged and absolute. `End` or `Error` is last.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Event {
     /// The answer begins.
@@ -80,6 +80,8 @@ pub enum Event {
     },
     /// What the call used so far.
     Usage(Usage),
+    /// The tier that serves the answer, in the provider's word; the last one counts.
+    ServiceTier(String),
     /// A field of the provider's answer that the neutral form has no place for: its path in the provider's format. Each is
     /// said once.
     Unread(String),
@@ -106,6 +108,7 @@ impl std::fmt::Debug for Event {
             Self::Logprobs(..) => "Logprobs",
             Self::Finish { choice, reason, .. } => return write!(f, "Finish({choice}, {reason})"),
             Self::Usage(usage) => return write!(f, "Usage({usage:?})"),
+            Self::ServiceTier(_) => "ServiceTier",
             Self::Unread(path) => return write!(f, "Unread({path})"),
             Self::Error(error) => return write!(f, "Error({error:?})"),
             Self::End => "End",

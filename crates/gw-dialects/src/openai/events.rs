@@ -13,7 +13,7 @@ use crate::{
     event_reader::EventReader,
     failure::{interrupted, malformed},
     json::{Node, Reader},
-    neutral::{At, BlockKind, Citation, Event, Origin, Signature, UnreadFields, derived_finish},
+    neutral::{At, BlockKind, Citation, Event, Origin, Signature, TierReport, UnreadFields, derived_finish},
     sse,
 };
 
@@ -39,6 +39,7 @@ pub struct StreamReader {
     choices: Vec<Choice>,
     calls: Calls,
     usage: WireUsage,
+    tier: TierReport,
     reported: Option<Usage>,
     sources: Vec<Citation>,
     unread: UnreadFields,
@@ -155,6 +156,9 @@ impl StreamReader {
                 events.push(Event::Start { id, model: chunk.filled("model") });
             }
         }
+        if self.started {
+            events.extend(self.tier.news(chunk.filled("service_tier")));
+        }
         if self.sources.is_empty() {
             self.sources = answer::sources(chunk);
         }
@@ -166,7 +170,6 @@ impl StreamReader {
             self.usage(usage, events);
         }
         unread::look(chunk, &mut self.unread);
-        unread::look_at_tier(chunk, &mut self.unread);
         if self.started {
             events.extend(self.unread.news().map(Event::Unread));
         }

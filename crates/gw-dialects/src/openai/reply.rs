@@ -1,12 +1,12 @@
 //! Writes a whole answer out of neutral parts as chat completions.
 
 use bytes::Bytes;
-use gw_types::Usage;
+use gw_types::{Operation, Usage};
 
 use super::{finish, request::google_signature, thoughts};
 use crate::{
     json::Writer,
-    neutral::{AnswerStamp, Citation, Content, Message, MessageChoice, Text, ToolUse},
+    neutral::{AnswerStamp, Citation, Content, Message, MessageChoice, Text, ToolUse, tier_for},
 };
 
 /// Returns a whole answer as a caller of chat completions reads it.
@@ -28,7 +28,7 @@ pub fn write_message(message: &Message, stamp: &AnswerStamp<'_>) -> Bytes {
             json.key("usage");
             write_usage(json, usage);
         }
-        if let Some(tier) = message.service_tier.as_deref().and_then(service_tier) {
+        if let Some(tier) = tier_of(message.service_tier.as_deref()) {
             json.member_string("service_tier", tier);
         }
     });
@@ -187,11 +187,7 @@ pub(super) fn write_usage(json: &mut Writer, usage: &Usage) {
     });
 }
 
-/// Returns the tier in OpenAI's words, where it has one for it.
-fn service_tier(tier: &str) -> Option<&str> {
-    match tier {
-        "standard" => Some("default"),
-        "auto" | "default" | "flex" | "scale" | "priority" | "fast" => Some(tier),
-        _ => None,
-    }
+/// Returns the tier as chat completions say it, where they have a word for it.
+pub(super) fn tier_of(tier: Option<&str>) -> Option<&'static str> {
+    tier.and_then(|tier| tier_for(Operation::Chat, tier))
 }

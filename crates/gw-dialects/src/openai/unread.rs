@@ -1,9 +1,6 @@
 //! What of an answer of chat completions has no place in the neutral form.
 
-use crate::{
-    json::Node,
-    neutral::{UnreadFields, is_usual_tier},
-};
+use crate::{json::Node, neutral::UnreadFields};
 
 /// Looks for what is not read of an answer, or of a chunk of a streamed one.
 pub(super) fn look(answer: &Node<'_>, fields: &mut UnreadFields) {
@@ -13,14 +10,6 @@ pub(super) fn look(answer: &Node<'_>, fields: &mut UnreadFields) {
         if let Some(message) = choice.get("message").or(choice.get("delta")) {
             look_at_message(message, fields);
         }
-    }
-}
-
-/// Adds the tier that serves a stream: the neutral form of streams has no place for it.
-pub(super) fn look_at_tier(chunk: &Node<'_>, fields: &mut UnreadFields) {
-    let tier = chunk.get("service_tier").and_then(Node::as_str);
-    if tier.is_some_and(|tier| !tier.is_empty() && !is_usual_tier(&tier)) {
-        fields.add("", "service_tier");
     }
 }
 
@@ -77,7 +66,7 @@ fn is_known_of_message(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{look, look_at_tier};
+    use super::look;
     use crate::{json::Node, neutral::UnreadFields};
 
     #[track_caller]
@@ -85,7 +74,6 @@ mod tests {
         let mut fields = UnreadFields::default();
         let node = Node::read(answer).unwrap();
         look(&node, &mut fields);
-        look_at_tier(&node, &mut fields);
         assert_eq!(fields.into_paths(), expected, "{answer}");
     }
 
@@ -107,7 +95,6 @@ mod tests {
             r#"{"choices":[{"delta":{"annotations":[{"type":"file"}],"content":[{"type":"image_url"}]}}]}"#,
             &["choices[].message.annotations", "choices[].message.content"],
         );
-        check(r#"{"service_tier":"default"}"#, &[]);
-        check(r#"{"service_tier":"flex"}"#, &["service_tier"]);
+        check(r#"{"service_tier":"flex"}"#, &[]);
     }
 }

@@ -26,6 +26,7 @@ pub struct StreamWriter {
     head: Vec<u8>,
     include_usage: bool,
     usage: Option<Usage>,
+    tier: Option<&'static str>,
     choices: Vec<Choice>,
 }
 
@@ -52,6 +53,7 @@ impl StreamWriter {
             head: Vec::new(),
             include_usage,
             usage: None,
+            tier: None,
             choices: Vec::new(),
         };
         writer.put_head();
@@ -97,6 +99,10 @@ impl StreamWriter {
                 self.chunk(*choice, out, |_| {}, None, Some(finish::write(*reason)));
             }
             Event::Usage(usage) => self.usage = Some(*usage),
+            Event::ServiceTier(tier) => {
+                self.tier = reply::tier_of(Some(tier));
+                self.put_head();
+            }
             Event::Unread(_) => {}
             Event::Error(error) => out.extend_from_slice(&error_event(error)),
             Event::End => self.usage_chunk(out),
@@ -110,6 +116,9 @@ impl StreamWriter {
             json.member_string("object", "chat.completion.chunk");
             json.member_number("created", self.created);
             json.member_string("model", &self.model);
+            if let Some(tier) = self.tier {
+                json.member_string("service_tier", tier);
+            }
         });
         let head = json.into_bytes();
         self.head.clear();

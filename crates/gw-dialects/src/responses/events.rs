@@ -326,6 +326,8 @@ impl StreamReader {
             items.iter().for_each(|item| self.whole(item, events));
         }
         events.extend(read.classes().map(Event::Usage));
+        // Earlier events repeat what was asked for; what it came to is said here.
+        events.extend(response.filled("service_tier").map(Event::ServiceTier));
         let reason = derived_finish(finish, self.called, self.refused);
         events.push(Event::Finish { choice: 0, reason, stop_sequence: None });
         events.push(Event::End);

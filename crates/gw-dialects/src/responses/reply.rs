@@ -1,7 +1,7 @@
 //! Writes answers: the response object, whole or in the events of a stream.
 
 use bytes::{Bytes, BytesMut};
-use gw_types::{ErrorKind, FinishReason, GatewayError, Usage};
+use gw_types::{ErrorKind, FinishReason, GatewayError, Operation, Usage};
 
 use super::{
     output::{Output, Status, write_usage},
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     json::{Node, Value, Writer},
-    neutral::{AnswerStamp, At, BlockKind, Content, Event, Message},
+    neutral::{AnswerStamp, At, BlockKind, Content, Event, Message, tier_for},
     openai::error_body,
 };
 
@@ -22,12 +22,13 @@ pub fn write_message(message: &Message, stamp: &AnswerStamp<'_>) -> Bytes {
         writer.write(event, &mut nowhere);
         nowhere.clear();
     }
-    writer.into_body(message.service_tier.as_deref())
+    writer.into_body()
 }
 
 /// Returns a whole answer as the steps of a stream; the first choice alone.
 pub(crate) fn events_of(message: &Message) -> Vec<Event> {
     let mut events = vec![Event::Start { id: message.id.clone(), model: message.model.clone() }];
+    events.extend(message.service_tier.clone().map(Event::ServiceTier));
     if let Some(choice) = message.choices.first() {
         for (block, content) in (0..).zip(&choice.blocks) {
             block_events(At { choice: 0, block }, content, &mut events);
@@ -125,7 +126,7 @@ pub(super) fn base(stamp: &AnswerStamp<'_>, model: Option<&str>, tier: Option<&s
         json.member_bool("parallel_tool_calls", true);
         json.member_null("previous_response_id");
         json.member_raw("reasoning", r#"{"effort":null,"summary":null}"#);
-        if let Some(tier) = tier.and_then(service_tier) {
+        if let Some(tier) = tier.and_then(|tier| tier_for(Operation::Responses, tier)) {
             json.member_string("service_tier", tier);
         }
         json.member_bool("store", false);
@@ -138,15 +139,6 @@ pub(super) fn base(stamp: &AnswerStamp<'_>, model: Option<&str>, tier: Option<&s
         json.member_object("metadata", |_| {});
     });
     String::from_utf8_lossy(&json.into_bytes()).into_owned()
-}
-
-/// Returns the tier in OpenAI's words, where it has one for it.
-fn service_tier(tier: &str) -> Option<&str> {
-    match tier {
-        "standard" => Some("default"),
-        "auto" | "default" | "flex" | "scale" | "priority" => Some(tier),
-        _ => None,
-    }
 }
 
 /// Writes a response object: the fields of `base`, and how the answer stands.

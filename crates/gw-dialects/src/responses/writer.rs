@@ -33,6 +33,7 @@ pub struct StreamWriter {
     last_text: Option<(usize, usize)>,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
+    tier: Option<String>,
 }
 
 /// Where the deltas of a block go.
@@ -67,6 +68,7 @@ impl StreamWriter {
             last_text: None,
             finish: None,
             usage: None,
+            tier: None,
         }
     }
 
@@ -77,6 +79,10 @@ impl StreamWriter {
                 self.model.clone_from(model);
             }
             return self.begin(out);
+        }
+        if let Event::ServiceTier(tier) = event {
+            self.tier = Some(tier.clone());
+            return self.put_base();
         }
         self.begin(out);
         match event {
@@ -108,18 +114,19 @@ impl StreamWriter {
             | Event::BlockStart(..)
             | Event::Logprobs(..)
             | Event::Finish { .. }
+            | Event::ServiceTier(_)
             | Event::Unread(_) => {}
         }
     }
 
     /// Returns the whole answer, once every event but the end was written.
-    pub(super) fn into_body(mut self, tier: Option<&str>) -> Bytes {
+    pub(super) fn into_body(mut self) -> Bytes {
         let mut nowhere = BytesMut::new();
         self.output.end_all(self.ending(), &mut nowhere);
-        let stamp = AnswerStamp { id: &self.id, created: self.created, model: &self.model };
+        self.put_base();
         let mut json = Writer::default();
         let standing = self.standing();
-        write_response(&mut json, &base(&stamp, None, tier), &self.output, &standing);
+        write_response(&mut json, &self.base, &self.output, &standing);
         json.into_bytes()
     }
 
@@ -127,11 +134,15 @@ impl StreamWriter {
         if std::mem::replace(&mut self.begun, true) {
             return;
         }
-        let stamp = AnswerStamp { id: &self.id, created: self.created, model: &self.model };
-        self.base = base(&stamp, None, None);
+        self.put_base();
         for kind in ["response.created", "response.in_progress"] {
             self.whole(kind, &Standing::default(), out);
         }
+    }
+
+    fn put_base(&mut self) {
+        let stamp = AnswerStamp { id: &self.id, created: self.created, model: &self.model };
+        self.base = base(&stamp, None, self.tier.as_deref());
     }
 
     fn end(&mut self, out: &mut BytesMut) {

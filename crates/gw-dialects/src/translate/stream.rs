@@ -194,6 +194,7 @@ impl StreamTranslator {
             | Event::Citation(..)
             | Event::BlockStop(_)
             | Event::Logprobs(..)
+            | Event::ServiceTier(_)
             | Event::Unread(_)
             | Event::Error(_)
             | Event::End => {}

@@ -101,8 +101,8 @@ fn chat_streams() {
         &stream,
         Operation::Messages,
         &[
-            dropped("answer.logprobs"),
             dropped("answer.service_tier"),
+            dropped("answer.logprobs"),
             dropped("answer.choices[1]"),
             dropped("answer.choices[].message.images"),
         ],

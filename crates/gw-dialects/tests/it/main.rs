@@ -20,6 +20,7 @@ mod responses;
 mod responses_neutral;
 mod responses_props;
 mod round_trips;
+mod tiers;
 mod translated;
 mod vendors;
 mod vendors_chat;

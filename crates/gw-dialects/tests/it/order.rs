@@ -53,7 +53,12 @@ impl Order {
                 assert!(self.finished.insert(*choice));
                 self.choices.entry(*choice).or_default();
             }
-            Event::Logprobs(..) | Event::Usage(_) | Event::Unread(_) | Event::Error(_) | Event::End => {}
+            Event::Logprobs(..)
+            | Event::Usage(_)
+            | Event::ServiceTier(_)
+            | Event::Unread(_)
+            | Event::Error(_)
+            | Event::End => {}
         }
     }
 

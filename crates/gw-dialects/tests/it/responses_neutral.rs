@@ -69,7 +69,7 @@ fn put_together(events: &[Event]) -> Read {
                 Content::ToolUse(call) => call.arguments.push_str(more),
                 other => panic!("arguments in {other:?}"),
             },
-            Event::Logprobs(..) | Event::Unread(_) => {}
+            Event::Logprobs(..) | Event::ServiceTier(_) | Event::Unread(_) => {}
             Event::Finish { reason, .. } => read.finish = Some(*reason),
             Event::Usage(usage) => read.usage = Some(*usage),
             Event::Error(error) => read.error = Some(error.kind()),

@@ -62,6 +62,7 @@ fn bytes(event: &Event) -> usize {
         | Event::Logprobs(..)
         | Event::Finish { .. }
         | Event::Usage(_)
+        | Event::ServiceTier(_)
         | Event::Unread(_)
         | Event::Error(_)
         | Event::End => 0,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use gw_types::{KeyNote, KeyState, MonoTime, RequestId, SealHash, TenantId, UtcTime};
+use gw_types::{KeyNote, KeyState, Loss, MonoTime, RequestId, SealHash, TenantId, UtcTime};
 
 use super::{ANSWER_BYTES_MAX, Found, KEPT, KeptAnswer, KeyTable, TENANT_BYTES_MAX, TENANT_KEYS_MAX};
 use crate::idempotency::{KeptBody, KeptContent};
@@ -25,6 +25,7 @@ fn answer(bytes: usize) -> Option<Arc<KeptAnswer>> {
         serving: None,
         model_version: None,
         served_model: None,
+        loss: Loss::default(),
     }))
 }
 
