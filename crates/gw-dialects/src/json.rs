@@ -18,7 +18,7 @@ use std::ops::Range;
 pub(crate) use self::{
     place::value_at,
     text::Text,
-    tree::{Node, Value},
+    tree::{Node, Value, whole},
     write::Writer,
 };
 

@@ -5,7 +5,7 @@ mod tests;
 
 use gw_types::{ErrorKind, GatewayError, UpstreamDetail};
 
-use crate::{event_stream::Frame, json::Node, openai::ErrorHead, retry};
+use crate::{event_stream::Frame, failure::error_text, json::Node, openai::ErrorHead, retry};
 
 /// Classifies an error answer.
 ///
@@ -101,8 +101,8 @@ const DAILY_PHRASES: [&str; 1] = ["per day"];
 
 impl Said {
     fn read(body: &[u8]) -> Self {
-        let text = std::str::from_utf8(body).unwrap_or_default();
-        let Ok(node) = Node::read(text) else { return Self::default() };
+        let Ok(node) = Node::read(error_text(body)) else { return Self::default() };
+        let node = node.items().first().unwrap_or(&node);
         let message = ["message", "Message", "errorMessage"].into_iter().find_map(|name| node.filled(name));
         let kind = node.filled("__type").or_else(|| node.filled("code")).unwrap_or_default();
         Self { kind: bare(&kind).to_owned(), message: message.unwrap_or_default() }

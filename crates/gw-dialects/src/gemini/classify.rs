@@ -8,6 +8,7 @@ use std::time::Duration;
 use gw_types::{ErrorKind, GatewayError, UpstreamDetail, UtcTime};
 
 use crate::{
+    failure::error_text,
     json::{Node, Value},
     openai::ErrorHead,
     retry,
@@ -102,9 +103,7 @@ const CONTEXT_PHRASES: [&str; 3] =
 impl Said {
     /// Reads an error body: an object, an array with one, or one that stands in an event.
     fn read(body: &[u8]) -> Self {
-        let text = std::str::from_utf8(body).unwrap_or_default().trim_ascii();
-        let text = text.strip_prefix("data:").unwrap_or(text);
-        let Ok(node) = Node::read(text) else { return Self::default() };
+        let Ok(node) = Node::read(error_text(body)) else { return Self::default() };
         let document = node.items().first().unwrap_or(&node);
         document.get("error").map(Self::of).unwrap_or_default()
     }

@@ -188,9 +188,7 @@ fn tokens(node: &Node<'_>) -> u64 {
     let predictions = node.get("predictions").map(Node::items).unwrap_or_default();
     let counted = predictions.iter().filter_map(|prediction| {
         let statistics = prediction.get("embeddings")?.get("statistics")?;
-        // Vertex AI writes whole numbers with a point here.
-        let written = statistics.get("token_count")?.raw;
-        written.strip_suffix(".0").unwrap_or(written).parse::<u64>().ok()
+        statistics.count("token_count")
     });
     counted.fold(0, u64::saturating_add)
 }

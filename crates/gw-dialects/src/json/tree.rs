@@ -124,9 +124,10 @@ impl<'a> Node<'a> {
         self.text(name).filter(|text| !text.is_empty())
     }
 
-    /// Returns the whole number of a member.
+    /// Returns the whole number of a member; `12.0` is one.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
-        self.get(name)?.as_u64()
+        let node = self.get(name)?;
+        matches!(node.value, Value::Number).then(|| whole(node.raw)).flatten()
     }
 
     /// Returns whether a number below zero stands anywhere in the value: no count that a server can mean.
@@ -146,9 +147,31 @@ impl<'a> Node<'a> {
     }
 }
 
+/// Returns what a number means that counts something: some servers write whole numbers with a point.
+pub(crate) fn whole(number: &str) -> Option<u64> {
+    let (digits, fraction) = number.split_once('.').unwrap_or((number, ""));
+    fraction.bytes().all(|digit| digit == b'0').then(|| digits.parse().ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Node;
+    use super::{Node, whole};
+
+    #[test]
+    fn whole_numbers_may_have_a_point() {
+        for (number, expected) in [
+            ("12", Some(12)),
+            ("12.0", Some(12)),
+            ("12.00", Some(12)),
+            ("0.0", Some(0)),
+            ("12.5", None),
+            ("-1.0", None),
+            ("1e3", None),
+            ("1.0e3", None),
+        ] {
+            assert_eq!(whole(number), expected, "{number}");
+        }
+    }
 
     #[test]
     fn values_are_found_where_they_stand() {

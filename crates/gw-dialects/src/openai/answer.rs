@@ -1,5 +1,7 @@
 //! Reads a whole answer into neutral parts.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use gw_types::{ErrorKind, FinishReason, GatewayError};
 
@@ -117,7 +119,9 @@ fn text(content: &Node<'_>, blocks: &mut Vec<Content>) {
             text(thinking, &mut said);
             let text = said.iter().filter_map(Content::as_text).collect();
             blocks.push(Content::Thinking(Thinking { text, signature: None }));
-        } else if let Some(said) = part.filled("text") {
+        } else if let Some(refusal) = part.filled("refusal") {
+            blocks.push(Content::Refusal(refusal));
+        } else if let Some(said) = part.filled("text").or(part.as_str().map(Cow::into_owned)) {
             match blocks.last_mut() {
                 Some(Content::Text(last)) => last.text.push_str(&said),
                 Some(_) | None => blocks.push(Content::text(said)),

@@ -49,6 +49,10 @@ pub(super) struct Choices<'a> {
     pub(super) sound: bool,
     /// Whether a choice holds a refusal.
     pub(super) refusal: bool,
+    /// Whether the message that is being read holds a refusal.
+    refused: bool,
+    /// Whether a choice says that the provider failed.
+    pub(super) error: bool,
     /// Whether a choice calls a tool.
     pub(super) tool_calls: bool,
     /// Why the choices ended, where they did.
@@ -105,6 +109,10 @@ impl<'a> Choices<'a> {
                     Ok(())
                 }
                 "text" if part == Part::Text => self.text(reader),
+                "error" => {
+                    self.error |= reader.kind()? == Kind::Object;
+                    reader.skip().map(drop)
+                }
                 name if name == part.as_str() => self.part(reader, &mut choice),
                 _ => reader.skip().map(drop),
             })?;
@@ -134,21 +142,26 @@ impl<'a> Choices<'a> {
         if reader.kind()? != Kind::Object {
             return reader.skip().map(drop);
         }
+        let refused = std::mem::take(&mut self.refused);
         reader.object::<Fault>(|reader, key| match key.raw() {
             "content" | "reasoning_content" | "reasoning" => self.text(reader),
-            "refusal" => {
-                let before = self.content_bytes;
-                self.text(reader)?;
-                choice.refusal |= self.content_bytes > before;
-                // Counted twice: a chunk with one text means that text alone, and a refusal means more.
-                self.texts = self.texts.saturating_add(1);
-                Ok(())
-            }
+            "refusal" => self.refusal(reader),
             "tool_calls" => self.tool_calls(reader),
             "function_call" => self.function(reader, &mut CallFragment::default()),
             "audio" => self.audio(reader),
             _ => reader.skip().map(drop),
-        })
+        })?;
+        choice.refusal |= std::mem::replace(&mut self.refused, refused);
+        Ok(())
+    }
+
+    fn refusal(&mut self, reader: &mut Reader<'a>) -> Result<(), Fault> {
+        let before = self.content_bytes;
+        self.text(reader)?;
+        self.refused |= self.content_bytes > before;
+        // Counted twice: a chunk with one text means that text alone, and a refusal means more.
+        self.texts = self.texts.saturating_add(1);
+        Ok(())
     }
 
     /// Reads text: a string, or Mistral's array of parts with text in `text`, or in `thinking` as parts again.
@@ -159,14 +172,14 @@ impl<'a> Choices<'a> {
                 self.add(text);
                 Ok(())
             }
-            Kind::Array => reader.array::<Fault>(|reader, _| {
-                if reader.kind()? != Kind::Object {
-                    return reader.skip().map(drop);
-                }
-                reader.object::<Fault>(|reader, key| match key.raw() {
+            Kind::Array => reader.array::<Fault>(|reader, _| match reader.kind()? {
+                Kind::String => self.text(reader),
+                Kind::Array | Kind::Number | Kind::Bool | Kind::Null => reader.skip().map(drop),
+                Kind::Object => reader.object::<Fault>(|reader, key| match key.raw() {
                     "text" | "thinking" => self.text(reader),
+                    "refusal" => self.refusal(reader),
                     _ => reader.skip().map(drop),
-                })
+                }),
             }),
             Kind::Object | Kind::Number | Kind::Bool | Kind::Null => reader.skip().map(drop),
         }

@@ -82,6 +82,6 @@ fn read(text: &str, part: Part) -> Result<Answer<'_>, Fault> {
     })?;
     reader.end()?;
     // Servers without an `error` object: `{"object": "error", "message": ...}`, `{"detail": ...}`.
-    answer.error |= answer.choices.count == 0 && (says_error || has_message);
+    answer.error |= answer.choices.count == 0 && (says_error || has_message) || answer.choices.error;
     Ok(answer)
 }

@@ -4,6 +4,8 @@ mod calls;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use gw_types::{FinishReason, GatewayError, Usage};
 
@@ -92,7 +94,9 @@ impl EventReader for StreamReader {
         let chunk =
             chunk.ok_or_else(|| malformed("the provider's stream holds an event that is not a chunk"))?;
         let says_error = chunk.says("object", "error") || chunk.says("object", "Error");
-        if says_error || chunk.get("error").is_some() {
+        let choices = chunk.get("choices").map(Node::items).unwrap_or_default();
+        let fails = choices.iter().any(|choice| choice.get("error").is_some_and(Node::is_object));
+        if says_error || fails || chunk.get("error").is_some() {
             return Err(classify::in_band(data));
         }
         self.chunk(&chunk, events)
@@ -205,14 +209,14 @@ impl StreamReader {
         choice.seen = true;
         if let Some(delta) = node.get("delta").or(node.get("message")) {
             choice.delta(number, delta, events);
-            let calls = delta.get("tool_calls").map(Node::items).unwrap_or_default();
-            if !calls.is_empty() {
+            let calls = delta.get("tool_calls").map(Node::items).unwrap_or_default().iter();
+            let calls = calls.map(|call| (call, call.get("function")));
+            let older = delta.get("function_call").map(|function| (function, Some(function)));
+            for (call, function) in calls.chain(older) {
                 choice.close(events);
-            }
-            for call in calls {
                 choice.called = true;
                 self.calls
-                    .add(number, call, &mut choice.blocks, events)
+                    .add(number, call, function, &mut choice.blocks, events)
                     .map_err(|_| malformed("the provider's stream holds too many or broken tool calls"))?;
             }
         }
@@ -260,8 +264,11 @@ impl Choice {
         for part in content.items() {
             if let Some(thinking) = part.get("thinking") {
                 self.content(number, Kind::Thinking, thinking, events);
-            } else if let Some(text) = part.filled("text") {
+            } else if let Some(text) = part.filled("text").or(part.as_str().map(Cow::into_owned)) {
                 self.say(number, kind, text, events);
+            } else if let Some(text) = part.filled("refusal") {
+                self.refused = true;
+                self.say(number, Kind::Refusal, text, events);
             }
         }
     }

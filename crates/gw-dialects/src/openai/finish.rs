@@ -2,13 +2,14 @@
 
 use gw_types::FinishReason;
 
-/// Returns what a `finish_reason` means.
+/// Returns what a `finish_reason` means, in whichever case it is written.
 pub(crate) fn read(reason: &str) -> FinishReason {
-    match reason {
-        "stop" | "eos" | "stop_sequence" | "end_turn" => FinishReason::Stop,
-        "length" | "max_tokens" | "model_length" => FinishReason::Length,
-        "tool_calls" | "function_call" => FinishReason::ToolCalls,
-        "content_filter" => FinishReason::ContentFilter,
+    match reason.to_ascii_lowercase().as_str() {
+        "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "complete" => FinishReason::Stop,
+        "length" | "max_tokens" | "max_length" | "model_length" => FinishReason::Length,
+        "tool_calls" | "tool_call" | "tool_use" | "function_call" => FinishReason::ToolCalls,
+        // Google's compatible endpoint says behind a colon which filter it was.
+        reason if reason.starts_with("content_filter") => FinishReason::ContentFilter,
         "refusal" => FinishReason::Refusal,
         _ => FinishReason::Other,
     }

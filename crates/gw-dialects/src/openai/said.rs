@@ -3,6 +3,8 @@
 use gw_types::UpstreamDetail;
 use serde_json::Value;
 
+use crate::failure::error_text;
+
 /// The longest error body that is read, in bytes. Longer ones are error pages.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
@@ -25,13 +27,16 @@ impl Said {
     /// Reads an error body. A body that is no JSON object says nothing: an error page must not reach the caller.
     pub(super) fn read(body: &[u8]) -> Self {
         let read =
-            (body.len() <= BODY_BYTES_MAX).then(|| serde_json::from_slice::<Value>(body).ok()).flatten();
+            (body.len() <= BODY_BYTES_MAX).then(|| serde_json::from_str::<Value>(error_text(body)).ok());
+        let read = read.flatten();
         let Some(value) = read else { return Self::default() };
         // Gemini's compatible endpoint wraps the object in an array.
         let outer = value.get(0).unwrap_or(&value);
         let mut said = Self::default();
-        match &outer["error"] {
-            Value::Object(_) => said.take(&outer["error"]),
+        // OpenRouter puts what went wrong with a choice into the choice.
+        let inner = &outer["choices"][0]["error"];
+        match Some(&outer["error"]).filter(|error| !error.is_null()).unwrap_or(inner) {
+            error @ Value::Object(_) => said.take(error),
             Value::String(message) => said.message = Some(message.clone()),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {}
         }

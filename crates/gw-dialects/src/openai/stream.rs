@@ -152,7 +152,7 @@ impl relay::Reading for Reading {
         let Ok(chunk) = Chunk::read(text, self.part) else {
             return Err(malformed("the provider's stream holds an event that is not a chunk"));
         };
-        if chunk.error == ErrorField::Present {
+        if chunk.error == ErrorField::Present || chunk.choices.error {
             return Err(classify::in_band(data));
         }
         let facts = self.take(&chunk);

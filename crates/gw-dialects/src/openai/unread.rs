@@ -22,9 +22,13 @@ fn look_at_message(message: &Node<'_>, fields: &mut UnreadFields) {
     }
     // Text is a string, or a list of parts at Mistral.
     let parts = message.get("content").map(Node::items).unwrap_or_default();
-    if parts.iter().any(|part| part.get("text").is_none() && part.get("thinking").is_none()) {
+    if parts.iter().any(|part| is_unread(part)) {
         fields.add(PLACE, "content");
     }
+}
+
+fn is_unread(part: &Node<'_>) -> bool {
+    part.as_str().is_none() && ["text", "thinking", "refusal"].iter().all(|field| part.get(field).is_none())
 }
 
 fn is_known_of_answer(name: &str) -> bool {
@@ -46,7 +50,7 @@ fn is_known_of_answer(name: &str) -> bool {
 
 fn is_known_of_choice(name: &str) -> bool {
     match name {
-        "index" | "message" | "delta" | "finish_reason" | "logprobs" => true,
+        "index" | "message" | "delta" | "finish_reason" | "logprobs" | "error" => true,
         // The same in other words, as some servers repeat it.
         "native_finish_reason" | "text" => true,
         "seed" | "content_filter_results" => true,

@@ -5,7 +5,7 @@ mod tests;
 
 use gw_types::{TokenCount, Usage};
 
-use crate::json::{Fault, Kind, Reader};
+use crate::json::{Fault, Kind, Reader, whole};
 
 /// What a server reported, as it reported it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -194,7 +194,7 @@ fn set(field: &mut Option<u64>, reader: &mut Reader<'_>) -> Result<(), Fault> {
     if reader.kind()? == Kind::Number {
         let number = reader.number()?;
         let negative = number.starts_with('-') && number.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
-        keep_meaningful(field, if negative { Some(NEGATIVE) } else { number.parse().ok() });
+        keep_meaningful(field, if negative { Some(NEGATIVE) } else { whole(number) });
     } else {
         reader.skip()?;
     }

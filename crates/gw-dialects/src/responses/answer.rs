@@ -45,8 +45,12 @@ pub fn read_message(raw: &Bytes) -> Result<Message, GatewayError> {
 pub(super) fn read_item(item: &Node<'_>, blocks: &mut Vec<Content>) {
     match item.text("type").as_deref() {
         Some("message") => {
-            let parts = item.get("content").map(Node::items).unwrap_or_default();
+            let content = item.get("content");
+            let parts = content.map(Node::items).unwrap_or_default();
             blocks.extend(parts.iter().filter_map(part));
+            // Some servers leave the parts out where there is nothing but text.
+            let text = content.and_then(Node::as_str).filter(|text| !text.is_empty());
+            blocks.extend(text.map(Content::text));
         }
         Some("function_call") => blocks.push(Content::ToolUse(ToolUse {
             id: item.filled("call_id").or(item.filled("id")).unwrap_or_default(),

@@ -192,6 +192,8 @@ impl Item {
                 Ok(())
             }
             "arguments" | "input" | "code" => item.text(reader),
+            // Some servers leave the parts out where there is nothing but text.
+            "content" if reader.kind()? == Kind::String => item.text(reader),
             "content" | "summary" if reader.kind()? == Kind::Array => {
                 reader.array::<Fault>(|reader, _| item.part(reader))
             }

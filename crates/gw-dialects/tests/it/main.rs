@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod altered;
 mod answer_losses;
 mod bedrock;
 mod completions;
@@ -11,6 +12,7 @@ mod fixtures;
 mod gemini;
 mod json_stream;
 mod mutated;
+mod odd;
 mod order;
 mod pairs;
 mod props;

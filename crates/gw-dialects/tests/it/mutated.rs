@@ -62,7 +62,7 @@ fn replacement(number: usize) -> Value {
 }
 
 /// The recorded answers in a format that every caller can be given; none, reported, where they are absent.
-static ANSWERS: LazyLock<Vec<(&'static Exchange, WireFormat)>> = LazyLock::new(|| {
+pub(crate) static ANSWERS: LazyLock<Vec<(&'static Exchange, WireFormat)>> = LazyLock::new(|| {
     let of = |name: &str, format| {
         let short = exchanges_of(name).into_iter().filter(|one| one.body.len() <= BODY_BYTES_MAX);
         short.map(move |one| (one, format)).collect::<Vec<_>>()
@@ -90,12 +90,12 @@ fn answers(wanted: fn(&Exchange) -> bool) -> Option<Vec<(&'static Exchange, Wire
     (!found.is_empty()).then_some(found)
 }
 
-fn is_success(exchange: &Exchange) -> bool {
+pub(crate) fn is_success(exchange: &Exchange) -> bool {
     (200..300).contains(&exchange.status)
 }
 
 /// What an answer says, and how it failed if it did.
-type Told = Result<Message, (Option<Box<Message>>, ErrorKind)>;
+pub(crate) type Told = Result<Message, (Option<Box<Message>>, ErrorKind)>;
 
 /// Reads a stream that is fed so many bytes at a time.
 fn stream(format: WireFormat, body: &Bytes, step: usize) -> Told {
@@ -225,7 +225,7 @@ fn said(message: &Message) -> Vec<(Vec<Content>, FinishReason)> {
     message.choices.iter().map(|choice| (choice.blocks.clone(), choice.finish)).collect()
 }
 
-fn read(format: WireFormat, body: &Bytes, is_stream: bool) -> Told {
+pub(crate) fn read(format: WireFormat, body: &Bytes, is_stream: bool) -> Told {
     if is_stream {
         return stream(format, body, usize::MAX);
     }

@@ -42,16 +42,17 @@ enum State {
 }
 
 impl Calls {
-    /// Adds one fragment; `blocks` is the number of blocks of its choice.
+    /// Adds one fragment, of a call or of the older form that is the function alone; `blocks` is the number of blocks of its
+    /// choice.
     pub(super) fn add(
         &mut self,
         choice: u32,
         node: &Node<'_>,
+        function: Option<&Node<'_>>,
         blocks: &mut u32,
         events: &mut Vec<Event>,
     ) -> Result<(), BrokenCalls> {
-        let place = self.place(choice, node)?;
-        let function = node.get("function");
+        let place = self.place(choice, node, function)?;
         let call = &mut self.calls[place];
         call.id = call.id.take().or_else(|| node.filled("id"));
         call.signature = call.signature.take().or_else(|| answer::signature(node));
@@ -84,8 +85,12 @@ impl Calls {
     }
 
     /// Returns the place of the fragment's call.
-    fn place(&mut self, choice: u32, node: &Node<'_>) -> Result<usize, BrokenCalls> {
-        let function = node.get("function");
+    fn place(
+        &mut self,
+        choice: u32,
+        node: &Node<'_>,
+        function: Option<&Node<'_>>,
+    ) -> Result<usize, BrokenCalls> {
         let fragment = CallFragment {
             choice,
             index: node.count("index"),
