@@ -137,7 +137,9 @@ impl Item {
         if joins && !self.run.is_empty() {
             self.run.end = event.end;
         } else {
-            self.flush(sink);
+            if !(self.run.is_empty() && self.framed.is_empty()) {
+                self.flush(sink);
+            }
             self.run = event;
         }
     }
@@ -169,6 +171,13 @@ impl Item {
         self.framed.extend_from_slice(TAIL);
     }
 
+    /// As [`Item::add`] for an event of so many bytes of text and nothing else.
+    pub(crate) fn add_content(&mut self, bytes: u64) {
+        let sum = &mut self.facts;
+        sum.content_bytes = sum.content_bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        sum.content_frames += u32::from(bytes > 0);
+    }
+
     /// Adds the facts of one more event.
     pub(crate) fn add(&mut self, facts: FrameFacts) {
         let sum = &mut self.facts;
@@ -187,7 +196,9 @@ impl Item {
             return;
         }
         let raw = if self.framed.is_empty() {
-            self.chunk.slice(std::mem::take(&mut self.run))
+            let run = std::mem::take(&mut self.run);
+            // Mostly a chunk is an event, and needs no second owner.
+            if run == (0..self.chunk.len()) { std::mem::take(&mut self.chunk) } else { self.chunk.slice(run) }
         } else {
             Bytes::from(std::mem::take(&mut self.framed))
         };

@@ -91,7 +91,7 @@ impl relay::Reading for Reading {
         }
         if let Some(bytes) = self.text_bytes(event, text) {
             item.put(event, Some("content_block_delta"), text, Edits::default(), sink);
-            item.add(content(bytes, bytes > 0));
+            item.add_content(bytes);
             return Ok(false);
         }
         let node = Node::read(text).ok().filter(Node::is_object);
