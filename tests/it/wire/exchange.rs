@@ -101,19 +101,23 @@ struct File {
     provider: String,
     api: String,
     stream: bool,
+    #[serde(default)]
     fidelity: String,
+    #[serde(default)]
     request: FileRequest,
     response: FileResponse,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct FileRequest {
+    #[serde(default)]
     body: Value,
 }
 
 #[derive(Deserialize)]
 struct FileResponse {
     status: u16,
+    #[serde(default)]
     headers: BTreeMap<String, String>,
     body: Option<Value>,
     body_text: Option<String>,
@@ -157,6 +161,10 @@ fn exchange(file: File) -> Exchange {
         status: response.status,
         request: file.request.body,
         body: Bytes::from(body),
-        headers: response.headers,
+        headers: response
+            .headers
+            .into_iter()
+            .map(|(name, value)| (name.to_ascii_lowercase(), value))
+            .collect(),
     }
 }
