@@ -6,6 +6,7 @@
 
 mod intake;
 mod mutate;
+mod tokens;
 
 use std::{
     collections::{BTreeSet, VecDeque},

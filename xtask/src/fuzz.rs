@@ -7,13 +7,15 @@ use crate::{Failure, host};
 const USAGE: &str = "usage: cargo xtask fuzz TARGET [--seconds N]";
 
 /// The targets, and the tests that are them.
-const TARGETS: [(&str, &str); 7] = [
+const TARGETS: [(&str, &str); 9] = [
     ("sse", "fuzz::sse"),
     ("event-stream", "fuzz::event_stream"),
     ("chat-stream", "fuzz::chat_stream"),
     ("json-facts", "fuzz::json_facts"),
     ("keys", "fuzz::keys"),
     ("presented-keys", "fuzz::presented_keys"),
+    ("token-claims", "fuzz::tokens::token_claims"),
+    ("presented-tokens", "fuzz::tokens::presented_tokens"),
     ("intake", "fuzz::intake::intake"),
 ];
 

@@ -8,25 +8,27 @@ use std::{
 };
 
 use gw_config::{Composition, Config, FixedEnvironment, Seams};
-use gw_server::{Listeners, Metrics, MetricsLedger, Server, ServerParts};
+use gw_server::{Listeners, Metrics, MetricsLedger, Server, ServerParts, Tokens};
 use tokio::sync::oneshot;
 
 use super::{fuzz, shape};
 use crate::support::{PATIENCE, Toml, chat, key_of, metric};
 
 /// A server that runs in a thread of its own until it is dropped.
-struct Served {
-    data: SocketAddr,
+pub(super) struct Served {
+    pub(super) data: SocketAddr,
     admin: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Served {
-    fn start(toml: &Toml) -> Self {
+    /// Starts it on the configuration, and on the files that this names.
+    pub(super) fn start(toml: &Toml, files: &[(&str, &[u8])]) -> Self {
         let variables = toml.environment().iter();
         let environment =
             variables.fold(FixedEnvironment::new(), |all, (name, value)| all.with_var(name, value));
+        let environment = files.iter().fold(environment, |all, (name, bytes)| all.with_file(name, *bytes));
         let config = Config::parse(&toml.text(), "gw.toml", &environment).unwrap();
         let (told, addresses) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
@@ -45,15 +47,23 @@ impl Served {
                     metrics,
                     settings: composition.server.clone(),
                 };
+                let clock = Arc::clone(composition.gateway.clock());
+                let tokens = Tokens::new(composition.issuers.clone(), Arc::clone(&composition.fetch), clock);
                 let listeners = Listeners::bind(&parts.settings).await.unwrap();
                 let admin = listeners.admin.as_ref().unwrap().local_addr().unwrap();
                 told.send((listeners.data.local_addr().unwrap(), admin)).unwrap();
-                Server::new(parts).run(listeners, async { drop(stopped.await) }).await;
+                Server::new(parts).with_tokens(tokens).run(listeners, async { drop(stopped.await) }).await;
                 drop(composition);
             });
         });
         let (data, admin) = addresses.recv().unwrap();
         Self { data, admin, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Checks that whatever was said led to no fault of gw's own.
+    pub(super) fn has_no_fault(&self) {
+        let page = String::from_utf8(ask(self.admin, b"GET /metrics HTTP/1.0\r\n\r\n")).unwrap();
+        assert_eq!(metric(&page, "gw_refusals_total{reason=\"fault\"}"), 0, "{page}");
     }
 }
 
@@ -73,7 +83,7 @@ fn say(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Asks for something and leaves the end to the server; returns all that comes back.
-fn ask(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn ask(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     talk(to, bytes, false)
 }
 
@@ -95,7 +105,7 @@ fn talk(to: SocketAddr, bytes: &[u8], ends: bool) -> Vec<u8> {
 }
 
 /// Checks the first answer of HTTP/1; returns its status.
-fn check(answer: &[u8]) -> u16 {
+pub(super) fn check(answer: &[u8]) -> u16 {
     let text = String::from_utf8_lossy(answer);
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {text}"));
     let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
@@ -133,7 +143,7 @@ fn seeds() -> Vec<Vec<u8>> {
 #[test]
 fn intake() {
     let toml = Toml::new().scripted("s", &["ok text=hi"]).route("m", &["s"]).tenant("a", "");
-    let served = Served::start(&toml);
+    let served = Served::start(&toml, &[]);
     fuzz("intake", &seeds(), |input, _| {
         let answer = say(served.data, input);
         if answer.is_empty() {
@@ -149,8 +159,7 @@ fn intake() {
         shape((status, answers.min(4), answer.len().min(2_000) / 200))
     });
     // Whatever was said: no fault of gw's own, nothing is held, and the next one is served.
-    let page = String::from_utf8(ask(served.admin, b"GET /metrics HTTP/1.0\r\n\r\n")).unwrap();
-    assert_eq!(metric(&page, "gw_refusals_total{reason=\"fault\"}"), 0, "{page}");
+    served.has_no_fault();
     let tenants = String::from_utf8(ask(served.admin, b"GET /admin/v1/tenants HTTP/1.0\r\n\r\n")).unwrap();
     assert!(tenants.contains("\"in_use\":0"), "{tenants}");
     let whole = String::from_utf8(seeds().swap_remove(0)).unwrap();

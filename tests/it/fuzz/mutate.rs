@@ -6,7 +6,7 @@ use gw_types::{Random, SeededRandom};
 const BYTES_MAX: usize = 4_096;
 
 /// What grammars are made of: put in where single bytes would hardly ever get.
-const TOKENS: [&[u8]; 33] = [
+const TOKENS: [&[u8]; 39] = [
     b"data: ",
     b"event: ",
     b"\n\n",
@@ -33,6 +33,12 @@ const TOKENS: [&[u8]; 33] = [
     b"\"delta\":",
     b"\x00\x00\x00\x10",
     b"gwk1:",
+    b"\"alg\":\"none\",",
+    b"\"aud\":",
+    b"\"groups\":",
+    b"\"team-b\",",
+    b"\"act\":{\"kind\":\"job\"},",
+    b"\"nbf\":",
     b" HTTP/1.1\r\n",
     b"content-length: ",
     b"transfer-encoding: chunked\r\n",
