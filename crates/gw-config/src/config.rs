@@ -63,6 +63,18 @@ impl Config {
     /// # Errors
     /// Every fault of the file at once, or the one that it cannot be read.
     pub fn load(path: &Path, environment: &dyn Environment) -> Result<Self, Diagnostics> {
+        Self::load_for(path, environment, Callers::WithKey)
+    }
+
+    /// Reads a configuration file for a batch of this process, which shows no key: the file need not have any.
+    ///
+    /// # Errors
+    /// As [`Self::load`], but for the fault that no tenant has a key.
+    pub fn load_for_batch(path: &Path, environment: &dyn Environment) -> Result<Self, Diagnostics> {
+        Self::load_for(path, environment, Callers::Batch)
+    }
+
+    fn load_for(path: &Path, environment: &dyn Environment, callers: Callers) -> Result<Self, Diagnostics> {
         let name = path.display().to_string();
         let unreadable = |message: String, expected: &str| {
             Diagnostics::new(vec![Diagnostic::of_file(&name, message, expected.to_owned())])
@@ -72,7 +84,7 @@ impl Config {
             unreadable(message, what_to_do(error.kind()))
         })?;
         match std::str::from_utf8(&bytes) {
-            Ok(text) => Self::parse(text, &name, environment),
+            Ok(text) => Self::read(text, &name, environment, callers),
             Err(error) => {
                 let good = String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default());
                 let line = good.matches('\n').count() + 1;

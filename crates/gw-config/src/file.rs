@@ -95,6 +95,8 @@ pub(crate) struct File {
 pub(crate) enum Callers {
     /// Nobody: a file without any key is a fault.
     WithKey,
+    /// Nobody: what the file says is used by a batch of this process alone, so a file without any key is none the worse.
+    Batch,
     /// Everybody who reaches the loopback address: the configuration without a file.
     Anyone,
 }
@@ -246,7 +248,7 @@ fn tenants(
     read: impl Fn(Node<'_>, Span) -> Option<TenantEntry>,
 ) -> BTreeMap<TenantId, Located<TenantEntry>> {
     let node = match callers {
-        Callers::WithKey => section.required("tenants", "{ ... }"),
+        Callers::WithKey | Callers::Batch => section.required("tenants", "{ ... }"),
         Callers::Anyone => section.optional("tenants"),
     };
     named(node, read)

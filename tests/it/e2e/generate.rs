@@ -229,10 +229,11 @@ async fn a_configuration_says_who_answers_and_who_pays() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("in.jsonl"), items(2)).unwrap();
     let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    // Nobody has a key: a batch shows none.
     let config = format!(
         "version = 1\n\n[providers.p]\nkind = \"openai-compatible\"\nbase_url = \"{}\"\n\n[deployments.d]\n\
          provider = \"p\"\nmodel = \"small\"\nprice = \"free\"\n\n[[routes]]\nname = \"r\"\n\
-         match = {{ models = [\"small\"] }}\ndeployments = [\"d\"]\n\n[tenants.a]\nkeys = [{{ name = \"k\", secret = {{ env = \"GENERATE_KEY\" }} }}]\n\n[tenants.b]\n\n[ledger]\nstore = \"sqlite:gw.db\"\n",
+         match = {{ models = [\"small\"] }}\ndeployments = [\"d\"]\n\n[tenants.a]\n\n[tenants.b]\n\n[ledger]\nstore = \"sqlite:gw.db\"\n",
         provider.base_url()
     );
     std::fs::write(folder.path().join("gw.toml"), config).unwrap();

@@ -36,7 +36,7 @@ pub(crate) fn facts(
             .filter(|key| has_budget(key))
             .map(|key| key.name.clone())
             .collect(),
-        has_keys: config.callers == Callers::Anyone || !entry.value.keys.is_empty(),
+        has_keys: config.callers != Callers::WithKey || !entry.value.keys.is_empty(),
     };
     let attempts = |route: &Located<RouteEntry>| (route.value.name.clone(), route.value.max_attempts);
     let attempts: std::collections::BTreeMap<RouteName, NonZeroU32> =
