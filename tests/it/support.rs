@@ -13,7 +13,7 @@ mod toml;
 pub(crate) use self::{
     asking::{Ask, chat, key_of},
     client::{Answer, Call},
-    collector::Collector,
+    collector::{Collector, Told},
     gateway::{Gw, metric, series},
     house::{House, cost_by},
     process::{Program, run_gw},

@@ -74,6 +74,10 @@ async fn serve(start: Start, options: &ServeOptions) -> Result<(), String> {
     let telling = telemetry.map(|telemetry| telemetry.start(fetch, clock, instance));
     let server = Server::new(ServerParts { gateway, keys, ledger, metrics: Arc::clone(&metrics), settings })
         .with_tokens(tokens);
+    let server = match &told {
+        Some(telemetry) => server.with_telemetry(telemetry),
+        None => server,
+    };
     match reloader {
         Some(reloader) => {
             let reloads = Arc::new(Reloads::new(reloader, metrics).with_telemetry(told));

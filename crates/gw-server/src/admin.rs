@@ -193,7 +193,7 @@ fn ready(app: &App) -> Answer {
 fn metrics(app: &App) -> Answer {
     let mut answer = answer::empty(StatusCode::OK);
     answer.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS.clone());
-    *answer.body_mut() = AnswerBody::whole(app.metrics.page(app).into());
+    *answer.body_mut() = AnswerBody::whole(app.metrics.page(Some(app)).into());
     answer
 }
 

@@ -1,9 +1,12 @@
 //! The request headers that gw reads, checked.
 
+mod tracestate;
+
 use std::{sync::Arc, time::Duration};
 
 use gw_types::{
     BoundedText, CacheControl, ErrorKind, GatewayError, IdempotencyKey, PassedHeader, RequestContext,
+    TraceContext,
 };
 use http::{HeaderMap, HeaderValue};
 
@@ -142,6 +145,9 @@ pub(crate) fn read(headers: &HeaderMap) -> Result<RequestContext, GatewayError> 
         seen |= bit;
         take(&mut context, field, value).ok_or_else(|| field.malformed())?;
     }
+    let parent = context.traceparent.as_ref().and_then(|parent| TraceContext::parse(parent.as_str()));
+    // It is told beside a place in a trace, and means nothing without one.
+    context.tracestate = parent.and_then(|_| tracestate::read(headers));
     Ok(context)
 }
 
@@ -324,6 +330,18 @@ mod tests {
         refuses("x-gw-translation", &[b"", b"lenient", b"Strict"]);
         refuses("anthropic-beta", &[b"", b"\xff"]);
         refuses("anthropic-version", &[b"", &long]);
+    }
+
+    #[test]
+    fn what_a_trace_says_goes_with_its_place_and_is_never_refused() {
+        let place = ("traceparent", &b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"[..]);
+        let check = |headers: &[(&str, &[u8])], expected: Option<&str>| {
+            assert_eq!(read(headers).unwrap().tracestate.as_deref(), expected);
+        };
+        check(&[("tracestate", b"a=1"), place, ("tracestate", b"b=2")], Some("a=1,b=2"));
+        check(&[("tracestate", b"a=1"), ("traceparent", b"00-0af7-01")], None);
+        check(&[("tracestate", b"a=1")], None);
+        check(&[place, ("tracestate", b"A=\xff")], None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use crate::{
-    Reloads, Tokens,
+    Reloads, Telemetry, Tokens,
     addresses::Addresses,
     app::App,
     connection,
@@ -111,6 +111,13 @@ impl Server {
     pub fn with_tokens(self, tokens: Tokens) -> Self {
         // A second call changes nothing.
         drop(self.app.tokens.set(tokens));
+        self
+    }
+
+    /// Has a collector told of the server's gauges, beside what telemetry learns from records.
+    #[must_use]
+    pub fn with_telemetry(self, telemetry: &Telemetry) -> Self {
+        telemetry.tell_of(&self.app);
         self
     }
 

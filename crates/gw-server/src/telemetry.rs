@@ -6,11 +6,12 @@
 
 mod json;
 mod metrics;
+mod page;
 mod spans;
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -31,7 +32,7 @@ use tokio::{
 };
 
 use self::{json::Speaker, metrics::GenAi};
-use crate::Metrics;
+use crate::{Metrics, app::App};
 
 /// Requests whose spans wait for the collector; what does not fit is left out and counted.
 const WAITING_MAX: usize = 4_096;
@@ -55,6 +56,8 @@ pub struct Telemetry {
     is_full: Notify,
     gen_ai: Mutex<GenAi>,
     metrics: Arc<Metrics>,
+    /// Whose gauges are told; gone once the server has ended.
+    app: OnceLock<Weak<App>>,
     /// Whether the last message was not taken.
     is_lost: AtomicBool,
 }
@@ -86,6 +89,7 @@ impl Telemetry {
             is_full: Notify::new(),
             gen_ai: Mutex::default(),
             metrics,
+            app: OnceLock::new(),
             is_lost: AtomicBool::new(false),
         })
     }
@@ -93,6 +97,12 @@ impl Telemetry {
     /// Learns the providers of another configuration.
     pub(crate) fn learn(&self, providers: ProvidersByConvention) {
         *self.providers.write() = providers;
+    }
+
+    /// Tells of the gauges of a server, too.
+    pub(crate) fn tell_of(&self, app: &Arc<App>) {
+        // Whoever comes second changes nothing: there is one server.
+        drop(self.app.set(Arc::downgrade(app)));
     }
 
     /// Takes a record. Never waits: where the collector is behind, the record is left out.
@@ -158,9 +168,12 @@ impl Telemetry {
     async fn tell(&self, voice: &Voice, waiting: &mut Receiver<Box<AccountingRecord>>) {
         self.tell_spans(voice, waiting).await;
         if self.settings.metrics {
-            let now = voice.clock.utc();
-            let message = self.gen_ai.lock().clone();
-            let message = message.message(&voice.speaker, &self.providers.read(), (voice.started, now));
+            let times = (json::nanos(voice.started, 0), json::nanos(voice.clock.utc(), 0));
+            let app = self.app.get().and_then(Weak::upgrade);
+            let mut told = page::read(&self.metrics.page(app.as_deref()), app.is_some(), &times);
+            let gen_ai = self.gen_ai.lock().clone();
+            told.extend(gen_ai.told(&self.providers.read(), &times));
+            let message = metrics::message(&voice.speaker, told);
             self.send(voice, "/v1/metrics", message).await;
         }
     }

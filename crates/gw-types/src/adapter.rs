@@ -70,6 +70,8 @@ pub struct Prepared {
     pub loss: Loss,
     /// The caller's trace context, passed on.
     pub traceparent: Option<BoundedText>,
+    /// What the systems of the caller's trace say to each other, passed on beside it.
+    pub tracestate: Option<Arc<str>>,
     /// The operation asked for; also names the wire format that the answer must have.
     pub operation: Operation,
     /// The model as the provider knows it.
@@ -95,6 +97,7 @@ impl Prepared {
             relay_usage: request.facts.include_usage,
             loss: Loss::default(),
             traceparent: request.context.traceparent.clone(),
+            tracestate: request.context.tracestate.clone(),
             operation: request.operation,
             model: deployment.model.clone(),
             requested_model: Arc::clone(&request.facts.model),

@@ -209,6 +209,8 @@ pub struct RequestContext {
     pub client_request_id: Option<BoundedText>,
     /// The caller's `traceparent`, passed on to the provider and kept in the record.
     pub traceparent: Option<BoundedText>,
+    /// The caller's `tracestate`, passed on to the provider beside `traceparent` and kept nowhere: at most 512 bytes.
+    pub tracestate: Option<Arc<str>>,
     /// The request's own id: what an answer is called whose provider gave it no id. `None` outside of a server.
     pub id: Option<RequestId>,
     /// The body's `metadata`, read only where a route matches by it or a record keeps some of it.

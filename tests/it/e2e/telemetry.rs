@@ -3,7 +3,7 @@
 use gw_testkit::{FakeProvider, FaultScript, ok, status};
 use serde_json::Value;
 
-use crate::support::{Collector, Gw, Toml, chat, eventually, metric, run_gw};
+use crate::support::{Collector, Gw, Told, Toml, chat, eventually, metric, run_gw};
 
 const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -36,7 +36,8 @@ async fn a_collector_gets_spans_in_the_callers_trace_and_nothing_of_what_was_sai
         ))
         .var("OTLP_KEY", "Bearer otlp");
     let gw = Gw::start(&toml).await;
-    let answer = gw.chat("a", &chat("m", "MARKED-PROMPT")).header("traceparent", CALLER).send().await;
+    let call = gw.chat("a", &chat("m", "MARKED-PROMPT")).header("traceparent", CALLER);
+    let answer = call.header("tracestate", "rojo=1").send().await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let unsampled = CALLER.replace("-01", "-00");
     gw.chat("a", &chat("m", "MARKED-PROMPT")).header("traceparent", &unsampled).send().await;
@@ -73,6 +74,10 @@ async fn a_collector_gets_spans_in_the_callers_trace_and_nothing_of_what_was_sai
     assert!(sent[2].starts_with(&unsampled[..36]) && sent[2].ends_with("-00"), "{}", sent[2]);
     assert_eq!(sent[3], place(&spans[4], "01"));
     assert_eq!(spans[3].get("parentSpanId"), None);
+    // What the caller's trace says goes with its place, and with no other.
+    let calls = provider.calls();
+    let said: Vec<_> = calls.iter().map(|call| call.header("tracestate")).collect();
+    assert_eq!(said, [Some("rojo=1"), Some("rojo=1"), None, None]);
 
     let told = collector.told();
     let last = told.iter().rev().find(|told| told.path == "/v1/metrics").unwrap();
@@ -88,6 +93,28 @@ async fn a_collector_gets_spans_in_the_callers_trace_and_nothing_of_what_was_sai
     assert_eq!(counted("gen_ai.server.request.duration"), 3);
     assert_eq!(counted("gen_ai.client.operation.duration"), 4, "a request with two calls, two with one");
     assert_eq!(counted("gen_ai.client.token.usage"), 6, "input and output of three answers");
+    // Counters are those of `/metrics`, in the last message too; gauges are told as long as the server is there.
+    let named = |told: &Told, name: &str| {
+        let metrics = told.message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        metrics.iter().find(|metric| metric["name"] == name).cloned()
+    };
+    let points = |metric: Value, kind: &str| {
+        let points = metric[kind]["dataPoints"].as_array().unwrap().clone();
+        points
+            .into_iter()
+            .map(|point| {
+                let error = attribute(&point, "error.type").as_str().map(str::to_owned);
+                (error, point["asInt"].as_str().unwrap().to_owned())
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(points(named(last, "gw.requests").unwrap(), "sum"), [(None, "3".to_owned())]);
+    let mut attempts = points(named(last, "gw.attempts").unwrap(), "sum");
+    attempts.sort();
+    assert_eq!(attempts.last(), Some(&(Some("provider_unavailable".to_owned()), "1".to_owned())));
+    assert_eq!(attempts.iter().filter_map(|(_, count)| count.parse::<u64>().ok()).sum::<u64>(), 4);
+    let first = told.iter().find(|told| told.path == "/v1/metrics").unwrap();
+    assert_eq!(points(named(first, "gw.ledger_has_place").unwrap(), "gauge"), [(None, "1".to_owned())]);
     assert!(!format!("{told:?}").contains("MARKED"));
 }
 

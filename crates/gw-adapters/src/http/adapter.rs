@@ -32,6 +32,7 @@ const ERROR_BYTES_MAX: usize = 64 << 10;
 const ERROR_TIME: Duration = Duration::from_secs(2);
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// How long a call is waited for, in whole seconds, as Google's own clients say it.
 const SERVER_TIMEOUT: HeaderName = HeaderName::from_static("x-server-timeout");
@@ -185,6 +186,11 @@ fn call_headers(prepared: &Prepared, service: &Service) -> CallHeaders {
         && let Ok(value) = HeaderValue::from_str(trace.as_str())
     {
         headers.push((TRACEPARENT, value));
+    }
+    if let Some(state) = &prepared.tracestate
+        && let Ok(value) = HeaderValue::from_str(state)
+    {
+        headers.push((TRACESTATE, value));
     }
     if let Some(timeout) = prepared.timeout {
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);

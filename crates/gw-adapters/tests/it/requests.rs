@@ -87,12 +87,14 @@ async fn traceparent_is_passed_on() {
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let mut with = request(false, "hello");
     with.context.traceparent = Some(BoundedText::new(trace));
+    with.context.tracestate = Some("rojo=1,a@b=2".into());
     let prepared = setup.adapter.prepare(&with, &setup.deployment, &PLAN).unwrap();
     setup.adapter.call(prepared).await.unwrap();
     setup.plain().await.unwrap();
     let requests = server.requests();
     assert!(requests[0].contains(&format!("\r\ntraceparent: {trace}\r\n")));
-    assert!(!requests[1].contains("traceparent"));
+    assert!(requests[0].contains("\r\ntracestate: rojo=1,a@b=2\r\n"));
+    assert!(!requests[1].contains("traceparent") && !requests[1].contains("tracestate"));
 }
 
 #[test]

@@ -417,6 +417,7 @@ pub(crate) fn prepared(request: &NormalizedRequest) -> Prepared {
         relay_usage: false,
         loss: Loss::default(),
         traceparent: None,
+        tracestate: None,
         operation: request.operation,
         model: gw_types::ModelName::new("m").unwrap(),
         requested_model: Arc::clone(&request.facts.model),

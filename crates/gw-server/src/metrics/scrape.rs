@@ -278,10 +278,12 @@ fn micros(amount: Money) -> i64 {
 }
 
 impl Metrics {
-    /// Returns the page in the `OpenMetrics` text format.
-    pub(crate) fn page(&self, app: &App) -> String {
+    /// Returns the page in the `OpenMetrics` text format. Without a server, gauges are as they were last.
+    pub(crate) fn page(&self, app: Option<&App>) -> String {
         let _turn = self.gauges.turn.lock();
-        self.gauges.read(app);
+        if let Some(app) = app {
+            self.gauges.read(app);
+        }
         let mut page = String::new();
         // Writing into a string cannot fail, and no label or metric of gw fails to encode.
         let _ = text::encode(&mut page, &self.registry);

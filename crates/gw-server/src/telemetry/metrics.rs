@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use gw_config::ProvidersByConvention;
-use gw_types::{AccountingRecord, DeploymentName, ErrorKind, UtcTime};
+use gw_types::{AccountingRecord, DeploymentName, ErrorKind};
 use serde_json::{Value, json};
 
 use super::{
-    json::{Speaker, nanos, scope, text},
+    json::{Speaker, scope, text},
     spans::operation,
 };
 
@@ -107,23 +107,20 @@ impl GenAi {
         add(&mut self.requests, series(record.serving.as_ref(), kind), &REQUESTS, record.latency.total_us);
     }
 
-    /// Returns the message that tells of all there is, from the start until now.
-    pub(super) fn message(
-        &self,
-        speaker: &Speaker,
-        providers: &ProvidersByConvention,
-        (started, now): (UtcTime, UtcTime),
-    ) -> Value {
-        let times = (nanos(started, 0), nanos(now, 0));
+    /// Tells of all there is, from the start until now.
+    pub(super) fn told(&self, providers: &ProvidersByConvention, times: &(String, String)) -> Vec<Value> {
         let all = [(&TOKENS, &self.tokens), (&CALLS, &self.calls), (&REQUESTS, &self.requests)];
         let all = all.into_iter().filter(|(_, counts)| !counts.is_empty());
-        let metrics: Vec<Value> =
-            all.map(|(figure, counts)| told(figure, counts, providers, &times)).collect();
-        json!({"resourceMetrics": [{
-            "resource": speaker.resource(),
-            "scopeMetrics": [{"scope": scope(), "metrics": metrics}],
-        }]})
+        all.map(|(figure, counts)| told(figure, counts, providers, times)).collect()
     }
+}
+
+/// Returns the message that tells of metrics.
+pub(super) fn message(speaker: &Speaker, metrics: Vec<Value>) -> Value {
+    json!({"resourceMetrics": [{
+        "resource": speaker.resource(),
+        "scopeMetrics": [{"scope": scope(), "metrics": metrics}],
+    }]})
 }
 
 fn add(to: &mut Histogram, series: Series, figure: &Figure, amount: u64) {
@@ -183,13 +180,9 @@ fn told(
 #[cfg(test)]
 mod tests {
     use gw_testkit::sample_record;
-    use gw_types::{DeploymentName, UtcTime};
+    use gw_types::DeploymentName;
 
-    use super::{GenAi, SERIES_MAX, Speaker};
-
-    fn speaker() -> Speaker {
-        Speaker { service: "gw".to_owned(), instance: 1 }
-    }
+    use super::{GenAi, SERIES_MAX};
 
     #[test]
     fn a_bound_belongs_to_its_own_bucket() {
@@ -220,7 +213,6 @@ mod tests {
         assert_eq!(all.requests.len(), SERIES_MAX + 1);
         let counted: u64 = all.requests.values().map(|counts| counts.count).sum();
         assert_eq!(counted, u64::try_from(SERIES_MAX + 50).unwrap());
-        let message = all.message(&speaker(), &[].into(), (UtcTime::from_micros(0), UtcTime::from_micros(0)));
-        assert!(message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap().len() == 3);
+        assert_eq!(all.told(&[].into(), &("0".to_owned(), "0".to_owned())).len(), 3);
     }
 }
