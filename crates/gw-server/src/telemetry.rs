@@ -173,7 +173,7 @@ impl Telemetry {
             let mut told = page::read(&self.metrics.page(app.as_deref()), app.is_some(), &times);
             let gen_ai = self.gen_ai.lock().clone();
             told.extend(gen_ai.told(&self.providers.read(), &times));
-            let message = metrics::message(&voice.speaker, told);
+            let message = metrics::message(&voice.speaker, &told);
             self.send(voice, "/v1/metrics", message).await;
         }
     }

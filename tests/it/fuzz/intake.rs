@@ -28,7 +28,7 @@ impl Served {
         let variables = toml.environment().iter();
         let environment =
             variables.fold(FixedEnvironment::new(), |all, (name, value)| all.with_var(name, value));
-        let environment = files.iter().fold(environment, |all, (name, bytes)| all.with_file(name, *bytes));
+        let environment = files.iter().fold(environment, |all, (name, bytes)| all.with_file(name, bytes));
         let config = Config::parse(&toml.text(), "gw.toml", &environment).unwrap();
         let (told, addresses) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();

@@ -116,7 +116,7 @@ impl GenAi {
 }
 
 /// Returns the message that tells of metrics.
-pub(super) fn message(speaker: &Speaker, metrics: Vec<Value>) -> Value {
+pub(super) fn message(speaker: &Speaker, metrics: &[Value]) -> Value {
     json!({"resourceMetrics": [{
         "resource": speaker.resource(),
         "scopeMetrics": [{"scope": scope(), "metrics": metrics}],

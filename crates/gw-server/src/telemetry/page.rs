@@ -32,7 +32,7 @@ pub(super) fn read(page: &str, gauges: bool, times: &(String, String)) -> Vec<Va
             help = (name, said);
         } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' '))
         {
-            all.extend(metric.take().and_then(told));
+            all.extend(metric.take().as_ref().and_then(told));
             let kind = match kind {
                 "counter" => Some(Kind::Counter),
                 "gauge" if gauges => Some(Kind::Gauge),
@@ -44,7 +44,7 @@ pub(super) fn read(page: &str, gauges: bool, times: &(String, String)) -> Vec<Va
             metric.points.extend(point(line, metric, times));
         }
     }
-    all.extend(metric.and_then(told));
+    all.extend(metric.as_ref().and_then(told));
     all
 }
 
@@ -73,7 +73,7 @@ fn point(line: &str, metric: &Metric<'_>, (started, now): &(String, String)) -> 
 }
 
 /// Returns the form that OTLP has for a metric; `None` if it has no series yet.
-fn told(metric: Metric<'_>) -> Option<Value> {
+fn told(metric: &Metric<'_>) -> Option<Value> {
     if metric.points.is_empty() {
         return None;
     }
