@@ -17,6 +17,12 @@ pub(crate) trait Reading {
         sink: &mut VecDeque<StreamItem>,
     ) -> Result<bool, GatewayError>;
 
+    /// Returns the bytes of text in a chunk that is one event, framed as the dialect does it, and differs from an earlier
+    /// one in nothing but its text; most chunks are that. `None`: it is to be read.
+    fn only_text(&self, _chunk: &[u8]) -> Option<u64> {
+        None
+    }
+
     /// Returns whether the data of an event without its blank line is whole. A cut one is no JSON, and then the
     /// interruption is what counts.
     fn is_whole(&self, data: &[u8]) -> bool;
@@ -45,8 +51,15 @@ impl<R: Reading> Relay<R> {
         if self.ended {
             return;
         }
-        self.events.push(chunk.clone());
+        let may_be_event = chunk.len() <= sse::EVENT_BYTES_MAX && self.events.is_at_event();
+        let only_text = may_be_event.then(|| self.reading.only_text(&chunk)).flatten();
         let mut item = Item::new(chunk);
+        if let Some(bytes) = only_text {
+            item.run = 0..item.chunk.len();
+            item.add_content(bytes);
+            return item.flush(sink);
+        }
+        self.events.push(item.chunk.clone());
         while let Some(event) = self.events.next_event() {
             let step = match event {
                 Ok(event) => self.reading.event(&event, &mut item, sink),

@@ -192,6 +192,12 @@ impl Decoder {
         self.line.len() + self.data.len() + self.name.len() + in_chunk
     }
 
+    /// Returns whether the next chunk begins with the first line of an event, and nothing before it is still to be read.
+    pub(crate) fn is_at_event(&mut self) -> bool {
+        self.forget_handed_out();
+        self.is_between_events() && self.at == self.chunk.len() && !self.after_cr && !self.failed
+    }
+
     fn is_between_events(&self) -> bool {
         !self.has_data && self.line.is_empty() && self.name.is_empty() && self.started
     }

@@ -70,9 +70,12 @@ impl StreamDecoder {
 #[derive(Debug, Default)]
 struct Reading {
     usage: WireUsage,
-    /// What stands before the text of the last event that was a delta of text and nothing else.
+    /// What stands before the text of the last event that was a delta of text and nothing else, framed as an event.
     template: Option<Box<str>>,
 }
+
+/// What stands before the data of a framed delta.
+const FRAME: &str = "event: content_block_delta\ndata: ";
 
 /// The longest template kept, in bytes.
 const TEMPLATE_BYTES_MAX: usize = 1_024;
@@ -108,6 +111,13 @@ impl relay::Reading for Reading {
         item.put(event, Some(&kind), text, Edits::default(), sink);
         item.add(facts);
         Ok(kind == "message_stop")
+    }
+
+    fn only_text(&self, chunk: &[u8]) -> Option<u64> {
+        let template = self.template.as_deref()?;
+        let data =
+            chunk.strip_prefix(template.as_bytes()).and(chunk.strip_suffix(b"\n\n"))?.get(FRAME.len()..)?;
+        text_behind(template.len() - FRAME.len(), std::str::from_utf8(data).ok()?)
     }
 
     fn is_whole(&self, data: &[u8]) -> bool {
@@ -162,14 +172,17 @@ impl Reading {
     /// Returns the length of the text of an event that differs from the one before in nothing but its text and the blanks
     /// that pad it.
     fn text_bytes(&self, event: &sse::Event<'_>, data: &str) -> Option<u64> {
-        let head = self.template.as_deref()?;
-        if event.name != b"content_block_delta" || !data.starts_with(head) {
-            return None;
-        }
-        let said = Reader::starting_at(data, head.len()).string().ok()?;
-        let rest = data.get(said.span().end..)?;
-        closes(rest).then(|| said.decoded_len())
+        let head = self.template.as_deref()?.get(FRAME.len()..)?;
+        let begins_alike = event.name == b"content_block_delta" && data.starts_with(head);
+        begins_alike.then(|| text_behind(head.len(), data)).flatten()
     }
+}
+
+/// Returns the length of the text that begins at `start`, where nothing but the ends of two objects and blanks follow.
+fn text_behind(start: usize, data: &str) -> Option<u64> {
+    let said = Reader::starting_at(data, start).string().ok()?;
+    let rest = data.get(said.span().end..)?;
+    closes(rest).then(|| said.decoded_len())
 }
 
 /// Returns what stands before the text of a delta that means text and nothing else.
@@ -186,7 +199,10 @@ fn template(kind: &str, text: &str, node: &Node<'_>) -> Option<Box<str>> {
     };
     let span = Text::span(said);
     let is_last = closes(text.get(span.end..)?) && delta.text("type").as_deref() == Some("text_delta");
-    (is_last && span.start <= TEMPLATE_BYTES_MAX).then(|| text.get(..span.start).map(Box::from)).flatten()
+    let head = text.get(..span.start).filter(|head| head.len() <= TEMPLATE_BYTES_MAX)?;
+    // Data of several lines is not framed as the dialect does it.
+    let is_line = !head.contains(['\n', '\r']);
+    (is_last && is_line).then(|| format!("{FRAME}{head}").into())
 }
 
 /// Returns whether a text closes two objects and holds nothing else but blanks.

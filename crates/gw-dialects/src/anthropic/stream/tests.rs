@@ -140,3 +140,62 @@ fn only_deltas_that_mean_text_alone_are_taken_for_it() {
     let (items, _) = decode(&(event(START) + &padded + &event(STOP)), usize::MAX);
     assert_eq!(items[0].facts.content_bytes, 3);
 }
+
+/// What a stream says that comes in these chunks, however they are joined: bytes, content, frames, the kind of an error.
+fn read(chunks: &[&[u8]]) -> (Vec<u8>, u32, u32, Option<ErrorKind>) {
+    let mut decoder = StreamDecoder::new();
+    let mut items = VecDeque::new();
+    for chunk in chunks {
+        decoder.push(Bytes::copy_from_slice(chunk), &mut items);
+    }
+    let last = decoder.end();
+    let ended = last.as_ref().err().map(gw_types::GatewayError::kind);
+    items.extend(last.ok());
+    let error = items.iter().find_map(|item| item.facts.error.as_ref()).map(gw_types::GatewayError::kind);
+    let content = items.iter().map(|item| item.facts.content_bytes).sum();
+    let frames = items.iter().map(|item| item.facts.content_frames).sum();
+    (items.iter().flat_map(|item| item.raw.to_vec()).collect(), content, frames, error.or(ended))
+}
+
+#[test]
+fn a_chunk_that_is_one_event_says_what_its_bytes_say() {
+    let like = |said: &str| text(said).into_bytes();
+    let odd = |from: &str, to: &str| text("B").replace(from, to).into_bytes();
+    let two = [text("B"), text("C")].concat().into_bytes();
+    let mut broken = like("B");
+    let at = broken.iter().position(|byte| *byte == b'B').unwrap();
+    broken[at] = 0xff;
+    for chunk in [
+        like("B"),
+        like(""),
+        like("\\u00e9\\n \\\"quoted\\\" \u{e9}"),
+        like("B\nC"),
+        like("B\rC"),
+        odd("}}", "}  } "),
+        odd("}}", "},\"more\":1}"),
+        odd("}}", "}}}"),
+        odd("}}", "}"),
+        odd("\n\n", "\n"),
+        odd("\n\n", "\n\n\n"),
+        odd("\n\n", "\r\n\r\n"),
+        odd("event: content_block_delta", "event: ping"),
+        odd("event: ", ": a comment\nevent: "),
+        odd("data: ", "data:"),
+        odd("text_delta", "thinking_delta"),
+        odd("\"B\"", "7"),
+        odd("B", "B\\x"),
+        two,
+        broken,
+        b"\n".to_vec(),
+    ] {
+        for before in ["A", ""] {
+            let (start, first, stop) = (event(START), text(before), event(STOP));
+            let whole = [start.as_bytes(), first.as_bytes(), &chunk, stop.as_bytes()].concat();
+            let by_byte: Vec<&[u8]> = whole.chunks(1).collect();
+            let by_event = [start.as_bytes(), first.as_bytes(), &chunk, stop.as_bytes()];
+            let printed = String::from_utf8_lossy(&chunk);
+            assert_eq!(read(&by_event), read(&by_byte), "{printed}");
+            assert_eq!(read(&by_event), read(&[&whole]), "{printed}");
+        }
+    }
+}
