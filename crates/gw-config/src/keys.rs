@@ -13,7 +13,7 @@ mod issuers;
 mod live;
 mod table;
 
-use blake2::{Blake2b256, Digest};
+use blake2b_simd::Params;
 use gw_types::Secret;
 use serde::{Serialize, Serializer};
 use subtle::ConstantTimeEq;
@@ -34,6 +34,7 @@ const STORED: &str = "gwk1:";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 const CHECKSUM_BYTES: usize = 4;
+const DIGEST_BYTES: usize = 32;
 
 /// `gwk1_`, the three parts in hexadecimal digits, and what separates them.
 const SHOWN_LEN: usize = SHOWN.len() + 2 * (ID_BYTES + SECRET_BYTES + CHECKSUM_BYTES) + 2;
@@ -43,14 +44,16 @@ pub(crate) type PublicId = [u8; ID_BYTES];
 
 /// A hash of a key. Compared in constant time; prints as redacted, since it stands for the key.
 #[derive(Clone, Copy)]
-pub(crate) struct KeyDigest([u8; 32]);
+pub(crate) struct KeyDigest([u8; DIGEST_BYTES]);
 
 impl KeyDigest {
     /// Returns the digest of a key and the public id that it is found by; empty for a key without one.
     pub(crate) fn of(id: &[u8], key: &str) -> Self {
         // Without separator: the id has one length, and a key without id is hashed under another prefix.
         let prefix: &[u8] = if id.is_empty() { b"named:" } else { b"gwk1:" };
-        Self(Blake2b256::new().chain_update(prefix).chain_update(id).chain_update(key).finalize().into())
+        let mut digest = Params::new().hash_length(DIGEST_BYTES).to_state();
+        digest.update(prefix).update(id).update(key.as_bytes());
+        Self(digest.finalize().as_bytes().try_into().unwrap_or_default())
     }
 
     /// Returns whether the two are equal, in constant time.
@@ -59,7 +62,7 @@ impl KeyDigest {
     }
 
     /// Returns bits to file the digest under.
-    pub(crate) fn bytes(&self) -> &[u8; 32] {
+    pub(crate) fn bytes(&self) -> &[u8; DIGEST_BYTES] {
         &self.0
     }
 }
@@ -165,8 +168,8 @@ fn public_id(presented: &str) -> Option<PublicId> {
 }
 
 fn checksum(body: &str) -> String {
-    let digest = Blake2b256::digest(body);
-    hex(digest.get(..CHECKSUM_BYTES).unwrap_or_default())
+    let digest = Params::new().hash_length(DIGEST_BYTES).hash(body.as_bytes());
+    hex(digest.as_bytes().get(..CHECKSUM_BYTES).unwrap_or_default())
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

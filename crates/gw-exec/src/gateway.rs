@@ -180,9 +180,9 @@ impl Gateway {
     pub async fn complete(
         &self,
         admitted: Admitted,
-        request: NormalizedRequest,
+        request: impl Into<Arc<NormalizedRequest>>,
     ) -> Result<Reply<Body>, Failure> {
-        let mut flight = admitted.flight;
+        let (mut flight, request) = (admitted.flight, request.into());
         let side_effecting = request.context.side_effecting;
         let mut outgoing = match pipeline::decide(&mut flight, &request).await {
             Ok(Decided::Hit(hit)) => return hit.whole(flight).await,
@@ -191,7 +191,7 @@ impl Gateway {
             Err(error) => return Err(flight.fail(error, side_effecting).await),
         };
         if let Some(key) = outgoing.shared_key(&request) {
-            return Sharing { flight, request: Arc::new(request), outgoing, key }.whole().await;
+            return Sharing { flight, request, outgoing, key }.whole().await;
         }
         match outgoing.make(&mut flight, &request).await {
             Ok(Served::Complete(answer)) => {
@@ -214,9 +214,9 @@ impl Gateway {
     pub async fn stream(
         &self,
         admitted: Admitted,
-        request: NormalizedRequest,
+        request: impl Into<Arc<NormalizedRequest>>,
     ) -> Result<Reply<StreamBody>, Failure> {
-        let mut flight = admitted.flight;
+        let (mut flight, request) = (admitted.flight, request.into());
         let side_effecting = request.context.side_effecting;
         let mut outgoing = match pipeline::decide(&mut flight, &request).await {
             Ok(Decided::Hit(hit)) => return hit.stream(flight).await,
@@ -225,7 +225,7 @@ impl Gateway {
             Err(error) => return Err(flight.fail(error, side_effecting).await),
         };
         if let Some(key) = outgoing.shared_key(&request) {
-            return Sharing { flight, request: Arc::new(request), outgoing, key }.stream().await;
+            return Sharing { flight, request, outgoing, key }.stream().await;
         }
         match outgoing.make(&mut flight, &request).await {
             Ok(Served::Stream(opened)) => {

@@ -83,7 +83,7 @@ impl CacheWrite {
     /// Stores the answer in both tiers if the write rule allows. The rule lives in `gw-cache` and nowhere else.
     ///
     /// The exact tier holds it before the first await, so that a caller who does not wait loses only the other one.
-    pub(crate) async fn store(self, state: Arc<State>, answer: Remembered) {
+    pub(crate) async fn store(self: Box<Self>, state: Arc<State>, answer: Remembered) {
         let rule = WriteRule {
             policy: &self.policy,
             cache_control: self.control,
@@ -103,10 +103,11 @@ impl CacheWrite {
         let Ok(storable) = storable(&rule, cached) else { return };
         let now = state.clock.now();
         if self.policy.exact {
-            state.exact.put(self.key, storable.clone(), now);
+            state.exact.put(self.key.clone(), storable.clone(), now);
         }
-        let Some(asked) = self.asked else { return };
-        if let Some(would_be) = self.would_be {
+        let Self { asked, would_be, .. } = *self;
+        let Some(asked) = asked else { return };
+        if let Some(would_be) = would_be {
             would_be.judge(&state, &asked.question.text, storable.answer());
         }
         match asked.probe.clone() {
@@ -146,7 +147,7 @@ struct Asked {
 impl Asked {
     /// Keeps the answer to a question that nobody has embedded yet.
     async fn keep(&self, state: &Arc<State>, answer: Storable) {
-        if let Some(probe) = self.embedder.probe(state, &self.question, Wanted::Store).await {
+        if let Some(probe) = Box::pin(self.embedder.probe(state, &self.question, Wanted::Store)).await {
             state.semantic.put_probe(&self.partition, &probe, answer, state.clock.now());
         }
     }
@@ -209,6 +210,8 @@ impl AskedEmbedder {
     }
 
     /// Embeds a question. An embedder that fails costs a hit and not the request.
+    ///
+    /// Callers box it: a request whose route compares nothing carries no room for it.
     async fn probe(&self, state: &Arc<State>, question: &Question, wanted: Wanted) -> Option<Probe> {
         let probe = match (self, wanted) {
             (Self::Own, _) => state.semantic.probe(question).await,
@@ -297,7 +300,7 @@ async fn similar(
         return Similar::Nothing;
     }
     let left = flight.remaining(flight.now());
-    asked.probe = asked.embedder.probe(&state, &asked.question, Wanted::LookUp { left }).await;
+    asked.probe = Box::pin(asked.embedder.probe(&state, &asked.question, Wanted::LookUp { left })).await;
     let Some(probe) = &asked.probe else { return Similar::Nothing };
     let found = state.semantic.nearest(&asked.partition, probe, semantic.threshold_milli, flight.now());
     let draw = match policy.decision {

@@ -231,7 +231,7 @@ pub(crate) async fn take(flight: &mut Flight, worth: Option<Worth>) -> Result<()
     let (tokens, money) = (flight.expected.tokens(), worth.unwrap_or_default());
     let mut asked = flight.subject.shared_limits(tokens, money, utc);
     asked.retain(|limit| worth.is_some() || !limit.is_budget());
-    hold(flight, shared, asked, money).await
+    Box::pin(hold(flight, shared, asked, money)).await
 }
 
 /// Raises the money that is held to `worth`, for a deployment that costs more; returns whether it is there.
@@ -248,9 +248,10 @@ pub(crate) async fn raise(flight: &mut Flight, worth: Worth) -> bool {
     let utc = flight.state.clock.utc();
     let mut asked = flight.subject.shared_limits(TokenCount::ZERO, more, utc);
     asked.retain(|limit| limit.is_budget());
-    hold(flight, shared, asked, more).await.is_ok()
+    Box::pin(hold(flight, shared, asked, more)).await.is_ok()
 }
 
+/// Callers box it: a request that shares no limits carries no room for it.
 async fn hold(
     flight: &mut Flight,
     shared: Arc<SharedStore>,

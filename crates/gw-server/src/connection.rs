@@ -43,8 +43,9 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: 
     let io = ClientIo::new(stream, Arc::clone(&line));
     let builder = builder(StreamTasks::new(Arc::clone(&app)));
     // In a box of its own: the connection would keep room for the largest answer's work while it is idle.
+    // So is the request, which every step hands to the next.
     let service = service_fn(move |request| {
-        let line = Arc::clone(&line);
+        let (line, request) = (Arc::clone(&line), Box::new(request));
         Box::pin(async move { Ok::<_, Infallible>(service::answer(line, plane, request).await) })
     });
     let mut connection = pin!(builder.serve_connection(io, service));

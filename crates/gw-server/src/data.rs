@@ -24,7 +24,7 @@ use crate::{
 ///
 /// The order is a decision: who asks is settled first, on every path, before anything of the body is read. Then the
 /// path is looked up, byte for byte as it was authenticated.
-pub(crate) async fn answer(line: &Line, request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer(line: &Line, request: Box<Request<Incoming>>) -> Answer {
     let app = &*line.app;
     let path = DataPath::of(request.uri().path());
     if app.lifecycle.phase() >= Phase::Refusing {

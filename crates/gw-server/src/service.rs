@@ -35,7 +35,7 @@ pub(crate) enum Plane {
 ///
 /// A fault of gw's own ends the request and not the connection. At the end of a drain the handler is dropped, which
 /// cancels and settles what it did, and the client gets an answer that says why.
-pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incoming>) -> Answer {
+pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Box<Request<Incoming>>) -> Answer {
     let in_flight = match plane {
         Plane::Data => InFlight::data(line),
         Plane::Admin => InFlight::admin(line),
@@ -74,7 +74,7 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Request<Incom
     answer
 }
 
-async fn handle(line: &Line, plane: Plane, request: Request<Incoming>) -> Answer {
+async fn handle(line: &Line, plane: Plane, request: Box<Request<Incoming>>) -> Answer {
     match plane {
         Plane::Data => data::answer(line, request).await,
         // In a box of its own: a reload's work is larger than a request's, which would carry the room for it.

@@ -16,8 +16,6 @@
 //! assert!(ledger.take_place());
 //! ```
 
-#![forbid(unsafe_code)]
-
 mod checkpoint;
 mod encode;
 mod error;

@@ -1,6 +1,6 @@
 //! The chain that seals records: each link holds its record, its number and the link before.
 
-use blake2::{Blake2b, Digest, digest::consts::U32};
+use blake2b_simd::{Params, State};
 
 /// 32 bytes of blake2b.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,23 +27,22 @@ impl SealHash {
 
     /// Returns the digest of a record's canonical bytes: its blake2b with 32 bytes of output.
     pub fn of_record(canonical: &[u8]) -> Self {
-        Self(Blake2b::<U32>::digest(canonical).into())
+        Self::end(start().update(canonical))
     }
 
     /// Returns the digest of several parts, each with its length before it, so that no two lists of parts are one.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
-        let mut digest = Blake2b::<U32>::new();
+        let mut digest = start();
         for part in parts {
-            digest.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            digest.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
             digest.update(part);
         }
-        Self(digest.finalize().into())
+        Self::end(&digest)
     }
 
     /// Returns the start of a ledger's chain, which no other ledger shares: the link before its first record.
     pub fn genesis(ledger: &[u8; 16]) -> Self {
-        let start = Blake2b::<U32>::new().chain_update(b"gw ledger 1").chain_update(ledger);
-        Self(start.finalize().into())
+        Self::end(start().update(b"gw ledger 1").update(ledger))
     }
 
     /// Returns the link of a record: blake2b over the link before, the number (8 bytes, big-endian) and the digest of the
@@ -53,10 +52,16 @@ impl SealHash {
     /// other callers' records.
     #[must_use]
     pub fn next(self, seq: u64, digest: Self) -> Self {
-        let link =
-            Blake2b::<U32>::new().chain_update(self.0).chain_update(seq.to_be_bytes()).chain_update(digest.0);
-        Self(link.finalize().into())
+        Self::end(start().update(&self.0).update(&seq.to_be_bytes()).update(&digest.0))
     }
+
+    fn end(state: &State) -> Self {
+        Self::from_slice(state.finalize().as_bytes()).unwrap_or_default()
+    }
+}
+
+fn start() -> State {
+    Params::new().hash_length(SealHash::BYTES).to_state()
 }
 
 impl std::fmt::Display for SealHash {

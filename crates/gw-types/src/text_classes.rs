@@ -113,31 +113,37 @@ struct Counts {
 const BLOCK: usize = 64;
 /// Bytes before a block that decide what its first ones begin.
 const BEFORE: usize = 3;
+/// Bytes for which a whole block is not worth it.
+const SHORT: usize = 8;
+/// A byte of no class.
+const NOTHING: u8 = 0x80;
 
 impl TextCounter {
     /// Goes on with a piece.
     pub fn push(&mut self, piece: &str) {
-        let bytes = piece.as_bytes();
-        let mut at = 0;
-        while at < bytes.len() {
-            let block = at.checked_sub(BEFORE).and_then(|from| bytes.get(from..at + BLOCK));
-            if let Some(block) = block.filter(|block| block.is_ascii()) {
-                self.block(block);
-                at += BLOCK;
+        let mut rest = piece.as_bytes();
+        while let Some(first) = rest.first() {
+            if !first.is_ascii() {
+                let Some(wide) = piece.get(piece.len() - rest.len()..).and_then(|rest| rest.chars().next())
+                else {
+                    return;
+                };
+                self.wide(wide);
+                rest = &rest[wide.len_utf8()..];
                 continue;
             }
-            let end = (at + if at < BEFORE { BEFORE } else { BLOCK }).min(bytes.len());
-            while let Some(rest) = bytes.get(at..end).filter(|rest| !rest.is_empty()) {
-                let run = rest.iter().take_while(|byte| byte.is_ascii()).count();
-                self.ascii(&rest[..run]);
-                at += run;
-                if run < rest.len()
-                    && let Some(wide) = piece.get(at..).and_then(|rest| rest.chars().next())
-                {
-                    self.wide(wide);
-                    at += wide.len_utf8();
-                }
+            let block = &rest[..rest.len().min(BLOCK)];
+            let ascii = match block.is_ascii() {
+                true => block.len(),
+                false => block.iter().take_while(|byte| byte.is_ascii()).count(),
+            };
+            let (run, after) = rest.split_at(ascii);
+            if ascii < SHORT {
+                self.ascii(run)
+            } else {
+                self.block(run)
             }
+            rest = after;
         }
     }
 
@@ -213,22 +219,25 @@ impl TextCounter {
         counted.other += other;
     }
 
-    /// Counts all of an ASCII block but its first three bytes, which stand before it.
-    fn block(&mut self, block: &[u8]) {
-        let [mut words, mut letters, mut upper, mut visible, mut blank_runs, mut other] = [0_u8; 6];
+    /// Counts up to [`BLOCK`] bytes of ASCII, filled up to a length that compilers lay loops out whole for.
+    fn block(&mut self, run: &[u8]) {
+        let mut block = [NOTHING; BEFORE + BLOCK];
+        block[..BEFORE].copy_from_slice(&self.before());
+        block[BEFORE..BEFORE + run.len()].copy_from_slice(run);
+        let [mut words, mut letters, mut upper, mut visible, mut blanks, mut blank_runs] = [0_u8; 6];
         let [mut digits, mut groups, mut long_groups] = [0_u8; 3];
-        let (own, one, two) = (&block[BEFORE..], &block[BEFORE - 1..], &block[BEFORE - 2..]);
-        for (((byte, one), two), three) in own.iter().zip(one).zip(two).zip(block) {
-            let (letter, blank, digit) = (is_letter(*byte), is_blank(*byte), is_digit(*byte));
+        for at in BEFORE..BEFORE + BLOCK {
+            let [three, two, one, byte] = [block[at - 3], block[at - 2], block[at - 1], block[at]];
+            let (letter, blank, digit) = (is_letter(byte), is_blank(byte), is_digit(byte));
             letters += u8::from(letter);
             upper += u8::from(byte.wrapping_sub(b'A') < 26);
-            words += u8::from(letter & !is_letter(*one));
+            words += u8::from(letter & !is_letter(one));
             digits += u8::from(digit);
-            groups += u8::from(digit & !is_digit(*one));
-            long_groups += u8::from(digit & is_digit(*one) & is_digit(*two) & is_digit(*three));
+            groups += u8::from(digit & !is_digit(one));
+            long_groups += u8::from(digit & is_digit(one) & is_digit(two) & is_digit(three));
             visible += u8::from(byte.wrapping_sub(b'!') < 94);
-            blank_runs += u8::from(blank & is_blank(*one) & !is_blank(*two));
-            other += u8::from(!blank & (byte.wrapping_sub(b'!') >= 94));
+            blanks += u8::from(blank);
+            blank_runs += u8::from(blank & is_blank(one) & !is_blank(two));
         }
         let counted = &mut self.counted;
         counted.words += u64::from(words);
@@ -236,17 +245,29 @@ impl TextCounter {
         counted.upper += u64::from(upper);
         counted.punctuation += u64::from(visible - letters - digits);
         counted.blank_runs += u64::from(blank_runs);
-        counted.other += u64::from(other);
+        counted.other += run.len() as u64 - u64::from(visible + blanks);
         if long_groups > 0 || (digits > 0 && self.digits > 0) {
-            self.digit_groups(own);
+            self.digit_groups(run);
         } else {
             counted.digit_groups += u64::from(groups);
-            let ending = own.iter().rev().take_while(|byte| is_digit(**byte)).count();
+            let ending = run.iter().rev().take_while(|byte| is_digit(**byte)).count();
             self.digits = u8::try_from(ending).unwrap_or(0);
         }
-        let [.., before, last] = own else { return };
-        self.in_word = is_letter(*last);
-        self.blanks = u8::from(is_blank(*last)) * (1 + u8::from(is_blank(*before)));
+        let [.., before, last] = block[..BEFORE + run.len()] else { return };
+        self.in_word = is_letter(last);
+        self.blanks = u8::from(is_blank(last)) * (1 + u8::from(is_blank(before)));
+    }
+
+    /// Returns bytes that might have stood before, as far as they decide what the next ones begin.
+    fn before(&self) -> [u8; BEFORE] {
+        match (self.in_word, self.digits, self.blanks) {
+            (true, ..) => [NOTHING, NOTHING, b'a'],
+            (false, 0, 0) => [NOTHING; BEFORE],
+            (false, 0, 1) => [NOTHING, NOTHING, b' '],
+            (false, 0, _) => [NOTHING, b' ', b' '],
+            // Of which group they are counts for itself.
+            (false, ..) => [NOTHING, NOTHING, b'0'],
+        }
     }
 
     /// Counts groups of digits where they are longer than three, or go on from before.

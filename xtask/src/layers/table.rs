@@ -75,8 +75,8 @@ pub(crate) const TABLE: &[Row] = &[
         order: Some(1),
         names: &["gw-errors"],
         outside: &[
-            "async-trait", "blake2", "bytes", "futures-core", "jiff", "parking_lot", "serde", "serde_json",
-            "smallvec", "subtle", "thiserror",
+            "async-trait", "blake2b_simd", "bytes", "futures-core", "jiff", "parking_lot", "serde",
+            "serde_json", "smallvec", "subtle", "thiserror",
         ],
         why: "the vocabulary and the seams; a seam returns errors, so it names the taxonomy",
         ..NOTHING
@@ -109,8 +109,8 @@ pub(crate) const TABLE: &[Row] = &[
         order: Some(4),
         names: &["gw-errors", "gw-types"],
         outside: &[
-            "async-trait", "blake2", "bytes", "foldhash", "futures-core", "hashbrown", "jiff", "memchr",
-            "parking_lot", "quick_cache", "serde", "serde_json", "smallvec", "thiserror",
+            "async-trait", "blake2", "blake2b_simd", "bytes", "foldhash", "futures-core", "hashbrown", "jiff",
+            "memchr", "parking_lot", "quick_cache", "serde", "serde_json", "smallvec", "thiserror",
         ],
         limited: &[("tokio", &["sync"])],
         why: "remembers answers and lets equal requests wait for one; of the runtime only what needs no runtime",
@@ -190,13 +190,13 @@ pub(crate) const TABLE: &[Row] = &[
         names: &["gw-errors", "gw-types", "gw-limits", "gw-cache"],
         outside: &[
             "async-trait", "aws-lc-rs", "backon", "blake2b_simd", "bytes", "crc32fast", "deadpool-postgres",
-            "foldhash", "futures-core", "futures-util", "jiff", "memchr", "parking_lot", "redis", "rusqlite", "serde",
-            "serde_json", "smallvec", "thiserror", "tokio-postgres", "tracing",
+            "foldhash", "futures-core", "futures-util", "jiff", "memchr", "memmap2", "parking_lot", "redis", "rusqlite",
+            "serde", "serde_json", "smallvec", "thiserror", "tokio-postgres", "tracing",
         ],
         limited: &[("tokio", &["rt", "net", "sync", "time", "macros"])],
         why: "the only room with SQL and Redis; fills the ledger, shared-limits and shared-cache seams; signs checkpoints \
-              with the Ed25519 that the TLS library brings (`aws-lc-rs`), checks its journal (`crc32fast`) and hashes \
-              records four at a time (`blake2b_simd`)",
+              with the Ed25519 that the TLS library brings (`aws-lc-rs`), keeps its journal without a call a record \
+              (`memmap2`, `crc32fast`) and hashes records four at a time (`blake2b_simd`)",
         ..NOTHING
     },
     Row {
@@ -207,8 +207,8 @@ pub(crate) const TABLE: &[Row] = &[
             "gw-adapters", "gw-stores",
         ],
         outside: &[
-            "annotate-snippets", "arc-swap", "async-trait", "blake2", "bytes", "foldhash", "futures-core",
-            "getrandom", "hashbrown", "http", "jiff", "memchr", "notify", "parking_lot", "percent-encoding",
+            "annotate-snippets", "arc-swap", "async-trait", "blake2", "blake2b_simd", "bytes", "foldhash",
+            "futures-core", "getrandom", "hashbrown", "http", "jiff", "memchr", "notify", "parking_lot", "percent-encoding",
             "schemars", "serde", "serde_json", "smallvec", "strsim", "subtle", "thiserror", "toml",
             "tracing",
         ],

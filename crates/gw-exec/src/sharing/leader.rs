@@ -188,7 +188,8 @@ impl std::fmt::Debug for Leader {
 /// Makes the call of a whole answer.
 pub(super) async fn whole(sharing: Sharing, mut upstream: PartUpstream) {
     let Sharing { mut flight, request, mut outgoing, .. } = sharing;
-    let Some(made) = unless_abandoned(&mut upstream, outgoing.make(&mut flight, &request)).await else {
+    let made = unless_abandoned(&mut upstream, pin!(outgoing.make(&mut flight, &request))).await;
+    let Some(made) = made else {
         // Nobody waits any more: dropping the flight cancels, settles and leaves the record.
         return;
     };
@@ -213,7 +214,8 @@ pub(super) async fn whole(sharing: Sharing, mut upstream: PartUpstream) {
 /// Makes the call of a streamed answer.
 pub(super) async fn stream(sharing: Sharing, mut upstream: PartUpstream) {
     let Sharing { mut flight, request, mut outgoing, .. } = sharing;
-    let Some(made) = unless_abandoned(&mut upstream, outgoing.make(&mut flight, &request)).await else {
+    let made = unless_abandoned(&mut upstream, pin!(outgoing.make(&mut flight, &request))).await;
+    let Some(made) = made else {
         return;
     };
     match made {
@@ -276,8 +278,12 @@ fn poll_item(
 }
 
 /// Runs a future for as long as anybody waits for what comes of it.
-async fn unless_abandoned<F: Future>(upstream: &mut PartUpstream, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
+///
+/// It stands where its caller pinned it: a future by value would lie in this one a second time.
+async fn unless_abandoned<F: Future>(
+    upstream: &mut PartUpstream,
+    mut future: Pin<&mut F>,
+) -> Option<F::Output> {
     poll_fn(|cx| {
         // Before the call goes on: it must not try another deployment for nobody.
         if upstream.poll_abandoned(cx).is_ready() {

@@ -38,7 +38,7 @@ pub(super) async fn answer(
     line: &Line,
     identity: &KeyIdentity,
     operation: Operation,
-    request: Request<Incoming>,
+    request: Box<Request<Incoming>>,
 ) -> Answer {
     let app = &line.app;
     let dialect = operation.dialect();
@@ -97,7 +97,7 @@ async fn read(
     headers: &HeaderMap,
     body: Incoming,
     asked: Asked,
-) -> Result<NormalizedRequest, Unread> {
+) -> Result<Arc<NormalizedRequest>, Unread> {
     check_form(headers)?;
     let mut context = context::read(headers).map_err(|error| Refusal::new(Reason::Header, error))?;
     context.id = Some(asked.id);
@@ -109,7 +109,7 @@ async fn read(
     if asked.reads_metadata {
         context.metadata = metadata::read(&body);
     }
-    wire::read(asked.operation, body, context).map_err(Unread::Invalid)
+    wire::read(asked.operation, body, context).map(Arc::new).map_err(Unread::Invalid)
 }
 
 /// Refuses bodies that are not plain JSON by their own statement. No statement is taken for JSON.
@@ -133,7 +133,7 @@ fn is_json(value: &HeaderValue) -> bool {
             && essence[essence.len() - "+json".len()..].eq_ignore_ascii_case("+json")
 }
 
-async fn complete(app: &App, admitted: Admitted, request: NormalizedRequest) -> Answer {
+async fn complete(app: &App, admitted: Admitted, request: Arc<NormalizedRequest>) -> Answer {
     let (operation, model) = (request.operation, Arc::clone(&request.facts.model));
     match app.gateway.complete(admitted, request).await {
         Ok(Reply { head, body }) => {
@@ -153,7 +153,7 @@ async fn complete(app: &App, admitted: Admitted, request: NormalizedRequest) -> 
     }
 }
 
-async fn stream(app: &Arc<App>, admitted: Admitted, request: NormalizedRequest) -> Answer {
+async fn stream(app: &Arc<App>, admitted: Admitted, request: Arc<NormalizedRequest>) -> Answer {
     let (operation, model) = (request.operation, Arc::clone(&request.facts.model));
     let include_usage = request.facts.include_usage;
     match app.gateway.stream(admitted, request).await {

@@ -1,30 +1,38 @@
 //! The journal: records that are not in the database yet, in a file that outlives the process.
 //!
-//! One write call appends one record, so what was appended survives `kill -9` at once and no request waits for a
-//! transaction. Two segments take turns: while the writer stores what the one holds, records go to the other; a stored
-//! segment is emptied. What is left over after a crash is stored by the next open.
+//! The file is mapped into memory, and a record is copied there: from then on it is the system's to keep, so what was
+//! appended survives `kill -9` at once, without a call of the system, and no request waits for a transaction. Two
+//! segments take turns: while the writer stores what the one holds, records go to the other; a stored segment is filled
+//! again from its beginning. What is left over after a crash is stored by the next open.
 
 use std::{
     fs::{File, OpenOptions},
-    io::{Read, Write},
+    io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
 use gw_types::AccountingRecord;
+use memmap2::MmapMut;
 
 use crate::{StoreError, encode::HEADER_BYTES};
 
 /// How the segments' names end, after the ledger's own name.
 const SEGMENTS: [&str; 2] = [".journal-a", ".journal-b"];
 
+/// The least that a segment grows to, in bytes.
+const BYTES_MIN: usize = 64 << 10;
+/// A segment that has grown beyond this is cut off when it is emptied.
+const BYTES_KEPT: usize = 2 << 20;
+
 /// One of the two files.
 #[derive(Debug)]
 pub(super) struct Segment {
     file: File,
     path: PathBuf,
-    len: u64,
-    /// Whether the file may end in half a record, so that nothing may be appended until it is emptied.
-    torn: bool,
+    /// The whole file; `None`: it is empty.
+    map: Option<MmapMut>,
+    /// Bytes that records take up.
+    used: usize,
 }
 
 /// A record as a journal holds it.
@@ -45,34 +53,51 @@ impl Segment {
 
     fn open(ledger: &Path, end: &str) -> Result<Self, StoreError> {
         let path = path(ledger, end);
-        let open = OpenOptions::new().create(true).append(true).open(&path);
+        let open = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(&path);
         let file = open.map_err(|source| failed(&path, source))?;
-        Ok(Self { file, path, len: 0, torn: false })
+        Ok(Self { file, path, map: None, used: 0 })
     }
 
     /// Appends a framed record. After an error the segment holds what it held before.
     pub(super) fn append(&mut self, framed: &[u8]) -> std::io::Result<()> {
-        if self.torn {
-            return Err(std::io::ErrorKind::StorageFull.into());
+        let end = self.used + framed.len();
+        if self.map.as_ref().is_none_or(|map| map.len() < end) {
+            self.grow(end)?;
         }
-        let written = self.file.write_all(framed);
-        match &written {
-            Ok(()) => self.len += u64::try_from(framed.len()).unwrap_or(0),
-            Err(_) => self.torn = self.file.set_len(self.len).is_err(),
+        if let Some(room) = self.map.as_mut().and_then(|map| map.get_mut(self.used..end)) {
+            room.copy_from_slice(framed);
+            self.used = end;
         }
-        written
+        Ok(())
     }
 
-    /// Empties the segment: its records are stored. Where that fails, the next open leaves out what is stored already.
+    /// Makes room for this many bytes, all of it written once: a place in a mapped file for which its disk has no room
+    /// would end the process.
+    fn grow(&mut self, least: usize) -> std::io::Result<()> {
+        let len = self.map.as_ref().map_or(0, |map| map.len());
+        let wanted = least.max(len * 2).max(BYTES_MIN);
+        self.file.seek(SeekFrom::Start(u64::try_from(len).unwrap_or(u64::MAX)))?;
+        self.file.write_all(&vec![0; wanted - len])?;
+        #[expect(unsafe_code, reason = "nobody can promise what other processes do to a file")]
+        // SAFETY: the map is never read, so what somebody else writes to the file is seen by nobody here; the ledger's
+        // lock keeps other gateways away. Who cuts the file off kills the process, which the journal is there to survive.
+        let map = unsafe { MmapMut::map_mut(&self.file) }?;
+        self.map = Some(map);
+        Ok(())
+    }
+
+    /// Empties the segment: its records are stored.
     pub(super) fn empty(&mut self) {
-        if self.len == 0 && !self.torn {
-            return;
+        let Some(map) = &mut self.map else { return };
+        self.used = 0;
+        // What stands behind the first header is out of reach, and later records end before what is left of older ones.
+        if let Some(first) = map.first_chunk_mut::<HEADER_BYTES>() {
+            *first = [0; HEADER_BYTES];
         }
-        match self.file.set_len(0) {
-            Ok(()) => (self.len, self.torn) = (0, false),
-            Err(error) => {
-                tracing::error!(%error, "the ledger's journal cannot be emptied");
-                self.torn = true;
+        if map.len() > BYTES_KEPT {
+            self.map = None;
+            if let Err(error) = self.file.set_len(0) {
+                tracing::warn!(%error, "the ledger's journal has grown and cannot be cut off");
             }
         }
     }
@@ -80,8 +105,8 @@ impl Segment {
     /// Returns a segment on a device without room.
     #[cfg(test)]
     pub(super) fn always_full(folder: &Path) -> Self {
-        let file = OpenOptions::new().append(true).open("/dev/full").unwrap();
-        Self { file, path: folder.join("full"), len: 0, torn: false }
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        Self { file, path: folder.join("full"), map: None, used: 0 }
     }
 
     /// Removes the file; a file that cannot be removed is empty and harms nobody.
@@ -115,18 +140,13 @@ pub(super) fn left_over(ledger: &Path) -> Result<Vec<Journaled>, StoreError> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(failed(&path, source)),
         }
-        let mut rest = bytes.as_slice();
-        while let Some((number, canonical, after)) = next(rest) {
+        // Behind the last record stands half of one, whose request was not answered, or what an earlier turn has left:
+        // numbers only rise.
+        let (mut rest, mut last) = (bytes.as_slice(), 0);
+        while let Some((number, canonical, after)) = next(rest).filter(|(number, ..)| *number > last) {
             let record = serde_json::from_slice(canonical).map_err(|_| unknown(&path))?;
             found.push(Journaled { number, record });
-            rest = after;
-        }
-        if !rest.is_empty() {
-            // Half a record, whose request was not answered; or what a loss of power left.
-            tracing::warn!(
-                bytes = rest.len(),
-                "the end of the ledger's journal is no record and is left out"
-            );
+            (rest, last) = (after, number);
         }
     }
     found.sort_by_key(|journaled| journaled.number);
@@ -174,7 +194,7 @@ fn unknown(path: &Path) -> StoreError {
 mod tests {
     use gw_testkit::sample_record;
 
-    use super::{Segment, header, left_over};
+    use super::{BYTES_KEPT, Segment, header, left_over};
     use crate::encode::with_encoded;
 
     fn append(segment: &mut Segment, number: u32) {
@@ -189,18 +209,43 @@ mod tests {
         let ledger = folder.path().join("gw.db");
         let [mut a, mut b] = Segment::open_both(&ledger).unwrap();
         (3..=4).for_each(|number| append(&mut a, number));
-        (1..=2).for_each(|number| append(&mut b, number));
+        append(&mut b, 1);
+        let first = b.used;
+        append(&mut b, 2);
         let found = |expected: &[u32]| {
             let records: Vec<_> = left_over(&ledger).unwrap().into_iter().map(|found| found.record).collect();
             let expected: Vec<_> = expected.iter().map(|number| sample_record(*number)).collect();
             assert_eq!(records, expected);
         };
         found(&[1, 2, 3, 4]);
-        a.file.set_len(a.len - 1).unwrap();
+        // A torn record ends its segment.
+        let last = a.used - 1;
+        a.map.as_mut().unwrap()[last] ^= 1;
         found(&[1, 2, 3]);
         b.empty();
         found(&[3]);
+        // What an earlier turn has left behind a new record is not read, though it is whole.
         append(&mut b, 9);
+        assert_eq!(b.used, first);
         found(&[3, 9]);
+    }
+
+    #[test]
+    fn a_segment_grows_and_is_cut_off_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("gw.db");
+        let [mut a, _b] = Segment::open_both(&ledger).unwrap();
+        let mut number = 0;
+        while a.used <= BYTES_KEPT {
+            number += 1;
+            append(&mut a, number);
+        }
+        let all = left_over(&ledger).unwrap();
+        assert_eq!(all.len(), usize::try_from(number).unwrap());
+        assert!(all.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
+        a.empty();
+        assert_eq!(a.file.metadata().unwrap().len(), 0);
+        append(&mut a, number + 1);
+        assert_eq!(left_over(&ledger).unwrap().len(), 1);
     }
 }

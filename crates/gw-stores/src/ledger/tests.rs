@@ -189,16 +189,17 @@ fn a_journal_whose_records_are_stored_already_is_not_stored_again() {
     let ledger = open(&path).unwrap();
     (1..=3).for_each(|number| append(&ledger, number));
     // As if the process had died between the commit and the emptying of its journal, with two more records there.
-    let [a, b] = [".journal-a", ".journal-b"].map(|end| folder.path().join(format!("gw.db{end}")));
-    let journal: Vec<u8> = [&a, &b].into_iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
+    let segments = [".journal-a", ".journal-b"].map(|end| folder.path().join(format!("gw.db{end}")));
+    let held = segments.each_ref().map(|path| std::fs::read(path).unwrap());
+    let put_back = || segments.iter().zip(&held).for_each(|(path, held)| std::fs::write(path, held).unwrap());
     drop(ledger);
-    assert!(!a.exists());
-    std::fs::write(&a, &journal).unwrap();
+    assert!(segments.iter().all(|path| !path.exists()));
+    put_back();
     let more = SqlLedger::open(&path, SqlConfig::default()).unwrap();
     assert_eq!(run(more.records(NEWEST)).unwrap().len(), 3);
     drop(more);
     std::fs::remove_file(&path).unwrap();
-    std::fs::write(&b, &journal).unwrap();
+    put_back();
     let page = run(open(&path).unwrap().records(NEWEST)).unwrap();
     assert_eq!(
         page.into_iter().map(|stored| stored.record).collect::<Vec<_>>(),
