@@ -175,7 +175,8 @@ impl Composition {
             codecs,
             judge: Some(Arc::new(Judge)),
             embedding: Some(Arc::new(Vectors)),
-            spans: config.file.telemetry.as_ref().is_some_and(|telemetry| telemetry.traces),
+            // A batch tells no collector.
+            spans: config.callers.come_in() && config.file.telemetry.as_ref().is_some_and(|to| to.traces),
         };
         let in_force = ArcSwap::from_pointee(InForce { config: config.clone(), built: parts.built });
         let live = Arc::new(Live {

@@ -66,10 +66,12 @@ impl Config {
         Self::load_for(path, environment, Callers::WithKey)
     }
 
-    /// Reads a configuration file for a batch of this process, which shows no key: the file need not have any.
+    /// Reads a configuration file for a batch of this process, to which nobody comes in: no tenant need have a key, and
+    /// what listeners alone need is not looked for outside the text. Those are the secrets of callers, of the admin plane
+    /// and of the collector, and the certificates of the listeners.
     ///
     /// # Errors
-    /// As [`Self::load`], but for the fault that no tenant has a key.
+    /// As [`Self::load`], but for what is not there or not looked for.
     pub fn load_for_batch(path: &Path, environment: &dyn Environment) -> Result<Self, Diagnostics> {
         Self::load_for(path, environment, Callers::Batch)
     }
@@ -121,7 +123,7 @@ impl Config {
         let (mut found, broken) = syntax_faults(&errors, text);
         let faults = Faults::new(broken);
         let watching = Watching::new(environment);
-        let outside = Outside { environment: &watching, folder: &folder };
+        let outside = Outside { environment: &watching, folder: &folder, callers };
         let file = file::read(root.get_ref(), &faults, outside, callers);
         found.extend(faults.into_list());
         let proxies = Proxies::of(&watching);

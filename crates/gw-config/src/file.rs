@@ -101,6 +101,16 @@ pub(crate) enum Callers {
     Anyone,
 }
 
+impl Callers {
+    /// Returns whether callers come in from outside: only then are there listeners, which need keys and certificates.
+    pub(crate) const fn come_in(self) -> bool {
+        match self {
+            Self::WithKey | Self::Anyone => true,
+            Self::Batch => false,
+        }
+    }
+}
+
 /// The names that the file defines, whether or not what they name is faultless: a fault in one place is not reported
 /// again wherever its name is used.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     Environment,
+    file::Callers,
     reader::{Node, Section},
     source::Located,
 };
@@ -36,18 +37,22 @@ pub(crate) enum SecretPlace {
 
 /// A secret and where it was found. Prints and serializes as the place alone.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct FoundSecret {
+pub(crate) struct FoundSecret<V = Secret> {
     #[serde(flatten)]
     pub(crate) place: SecretPlace,
     #[serde(skip)]
-    pub(crate) value: Secret,
+    pub(crate) value: V,
 }
 
-/// What is outside the text: the environment, and the folder that relative paths start from.
+/// A secret that only a process with listeners has a use for; without them it is not looked for.
+pub(crate) type ListenerSecret = FoundSecret<Option<Secret>>;
+
+/// What is outside the text: the environment, the folder that relative paths start from, and who may come to ask.
 #[derive(Clone, Copy)]
 pub(crate) struct Outside<'e> {
     pub(crate) environment: &'e dyn Environment,
     pub(crate) folder: &'e Path,
+    pub(crate) callers: Callers,
 }
 
 impl Outside<'_> {
@@ -58,49 +63,29 @@ impl Outside<'_> {
 
     /// Reads a secret's place and the secret itself.
     pub(crate) fn secret(self, node: &Node<'_>) -> Option<Located<FoundSecret>> {
-        self.secret_and(node, |_| ()).map(|(found, ())| found)
+        let (place, at, ()) = place(node, |_| ())?;
+        let value = self.value(&place, &at)?;
+        Some(Located::new(FoundSecret { place, value }, node.span()))
     }
 
-    /// Reads a secret's place and the secret itself, and what else stands beside the place.
-    pub(crate) fn secret_and<T>(
+    /// Reads the place of a secret of the listeners, the secret itself where there are any, and what else stands beside
+    /// the place.
+    pub(crate) fn listener_secret<T>(
         self,
         node: &Node<'_>,
         beside: impl FnOnce(&mut Section<'_>) -> T,
-    ) -> Option<(Located<FoundSecret>, T)> {
-        if let Some(text) = node.raw_text() {
-            node.fault(
-                format!("`{}` must not hold the secret itself", node.path()),
-                variable_in(text)
-                    .map_or_else(|| REMEDY.to_owned(), |name| format!("write `{{ env = \"{name}\" }}`")),
-            );
-            return None;
-        }
-        let mut section = node.section()?;
-        let env = section.optional("env");
-        let file = section.optional("file");
-        let beside = beside(&mut section);
-        section.finish();
-        let (place, at, value) = match (env, file) {
-            (Some(env), None) => {
-                let name = variable(&env)?;
-                (SecretPlace::Env(name.to_owned()), env, self.variable_value(name))
-            }
-            (None, Some(file)) => {
-                let path = file.text()?;
-                (SecretPlace::File(path.to_owned()), file, self.file_value(path))
-            }
-            (Some(_), Some(_)) | (None, None) => {
-                node.fault(format!("`{}` must name one place of the secret", node.path()), REMEDY);
-                return None;
-            }
+    ) -> Option<(Located<ListenerSecret>, T)> {
+        let (place, at, beside) = place(node, beside)?;
+        let value = if self.callers.come_in() { Some(self.value(&place, &at)?) } else { None };
+        Some((Located::new(FoundSecret { place, value }, node.span()), beside))
+    }
+
+    fn value(self, place: &SecretPlace, at: &Node<'_>) -> Option<Secret> {
+        let value = match place {
+            SecretPlace::Env(name) => self.variable_value(name),
+            SecretPlace::File(path) => self.file_value(path),
         };
-        match value {
-            Ok(value) => Some((Located::new(FoundSecret { place, value }, node.span()), beside)),
-            Err((message, remedy)) => {
-                at.fault(message, remedy);
-                None
-            }
-        }
+        value.map_err(|(message, remedy)| at.fault(message, remedy)).ok()
     }
 
     /// Reads a credential out of a well-known variable; `None` if it is not set.
@@ -136,6 +121,35 @@ impl Outside<'_> {
             Err(_) => Err((format!("file `{path}` is not valid UTF-8"), remedy)),
         }
     }
+}
+
+/// Reads where a secret is found: the place, the node that names it, and what else stands beside it.
+fn place<'t, T>(
+    node: &Node<'t>,
+    beside: impl FnOnce(&mut Section<'_>) -> T,
+) -> Option<(SecretPlace, Node<'t>, T)> {
+    if let Some(text) = node.raw_text() {
+        node.fault(
+            format!("`{}` must not hold the secret itself", node.path()),
+            variable_in(text)
+                .map_or_else(|| REMEDY.to_owned(), |name| format!("write `{{ env = \"{name}\" }}`")),
+        );
+        return None;
+    }
+    let mut section = node.section()?;
+    let env = section.optional("env");
+    let file = section.optional("file");
+    let beside = beside(&mut section);
+    section.finish();
+    let (place, at) = match (env, file) {
+        (Some(env), None) => (SecretPlace::Env(variable(&env)?.to_owned()), env),
+        (None, Some(file)) => (SecretPlace::File(file.text()?.to_owned()), file),
+        (Some(_), Some(_)) | (None, None) => {
+            node.fault(format!("`{}` must name one place of the secret", node.path()), REMEDY);
+            return None;
+        }
+    };
+    Some((place, at, beside))
 }
 
 fn secret_of(text: &str, place: &str, remedy: &str) -> Result<Secret, (String, String)> {

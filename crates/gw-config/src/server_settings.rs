@@ -1,6 +1,10 @@
 //! What the HTTP server needs to know.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use gw_adapters::ServerTls;
@@ -44,12 +48,17 @@ pub struct ServerSettings {
     pub admin_keys: AdminKeys,
 }
 
+/// Where a configuration listens that was read for no listener: at a free port of this machine.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
 impl ServerSettings {
     pub(crate) fn of(config: &Config) -> Self {
         let server = &config.file.server;
+        // Without the secrets of the listeners, nobody outside this machine may find one.
+        let address = |wanted| if config.callers.come_in() { wanted } else { NOWHERE };
         Self {
-            listen: server.listen.value,
-            admin_listen: server.admin_listen.value,
+            listen: address(server.listen.value),
+            admin_listen: address(server.admin_listen.value),
             max_body_bytes: server.max_body_bytes,
             default_deadline: server.default_deadline,
             max_deadline: server.max_deadline,
@@ -80,17 +89,18 @@ pub enum AdminRole {
 /// Returns the digests of the admin keys.
 pub(crate) fn admin_keys(config: &Config) -> Vec<(KeyDigest, AdminRole)> {
     let keys = config.file.server.admin_keys.iter();
-    keys.map(|key| (KeyDigest::of(&[], key.secret.value.value.expose()), key.role)).collect()
+    let digest = |secret: &Secret| KeyDigest::of(&[], secret.expose());
+    keys.filter_map(|key| Some((digest(key.secret.value.value.as_ref()?), key.role))).collect()
 }
 
 /// Returns what the data plane shows its clients.
 pub(crate) fn tls(config: &Config) -> Option<ServerTls> {
-    config.file.server.tls.as_ref().map(|entry| entry.tls.clone())
+    config.file.server.tls.as_ref().and_then(|entry| entry.tls.clone())
 }
 
 /// Returns what the admin plane shows its clients.
 pub(crate) fn admin_tls(config: &Config) -> Option<ServerTls> {
-    config.file.server.admin_tls.as_ref().map(|entry| entry.tls.clone())
+    config.file.server.admin_tls.as_ref().and_then(|entry| entry.tls.clone())
 }
 
 /// The TLS of a listener, if it speaks TLS. Clones share it, and a reload replaces it in all: connections that stand keep

@@ -16,7 +16,7 @@ pub use self::{entry::KeyDraft, listed::ListedKey};
 use crate::{
     Checked, Config, Diagnostics, FixedEnvironment, NewKey,
     diagnostics::Diagnostic,
-    file::{KeyEntry, TenantEntry, read_key},
+    file::{Callers, KeyEntry, TenantEntry, read_key},
     parts,
     reader::{Faults, Section},
     secret::Outside,
@@ -89,7 +89,8 @@ fn read(tenant: &TenantEntry, entry: &str) -> Result<KeyEntry, String> {
     let table = DeTable::parse(&text).map_err(|error| error.message().to_owned())?;
     let faults = Faults::default();
     let nowhere = FixedEnvironment::new();
-    let outside = Outside { environment: &nowhere, folder: std::path::Path::new("") };
+    let outside =
+        Outside { environment: &nowhere, folder: std::path::Path::new(""), callers: Callers::WithKey };
     let mut root = Section::root(table.get_ref(), &faults);
     let mut seen = BTreeSet::new();
     let node = root.required("key", "{ ... }");

@@ -38,7 +38,7 @@ impl Config {
         let entry = self.file.telemetry.as_ref()?;
         Some(TelemetrySettings {
             endpoint: entry.endpoint.value.trim_end_matches('/').to_owned(),
-            authorization: entry.authorization.as_ref().map(|found| found.value.value.clone()),
+            authorization: entry.authorization.as_ref().and_then(|found| found.value.value.clone()),
             service_name: entry.service_name.clone(),
             traces: entry.traces,
             metrics: entry.metrics,

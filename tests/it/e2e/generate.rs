@@ -224,6 +224,30 @@ async fn an_item_that_can_never_be_served_fails_without_a_call_and_the_rest_goes
     assert_eq!(provider.calls().len(), 2);
 }
 
+/// A file that a server uses too names keys, certificates and addresses that only callers would need.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_needs_the_credentials_of_providers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.jsonl"), items(2)).unwrap();
+    let provider = FakeProvider::start(FaultScript::of(ok("a"))).await.unwrap();
+    let config = format!(
+        "version = 1\n\n[server]\nlisten = \"0.0.0.0:443\"\nadmin_keys = [{{ env = \"GW_TEST_ADMIN_KEY\" }}]\n\n\
+         [server.tls]\ncertificate_file = \"gw.pem\"\nkey_file = \"gw.key\"\n\n[providers.p]\n\
+         kind = \"openai-compatible\"\nbase_url = \"{}\"\napi_key = {{ env = \"GW_TEST_PROVIDER_KEY\" }}\n\n\
+         [deployments.d]\nprovider = \"p\"\nmodel = \"m\"\nprice = \"free\"\n\n[[routes]]\nname = \"r\"\n\
+         deployments = [\"d\"]\n\n[tenants.a]\nkeys = [{{ name = \"k\", secret = {{ env = \"GW_TEST_CALLER_KEY\" }} }}, \
+         {{ name = \"l\", secret = {{ file = \"caller.key\" }} }}]\n\n[ledger]\nstore = \"none\"\n",
+        provider.base_url()
+    );
+    std::fs::write(folder.path().join("gw.toml"), config).unwrap();
+    refused(folder.path(), &FILES, "environment variable `GW_TEST_PROVIDER_KEY` is not set");
+    let mut command = generate(folder.path(), &[&FILES[..], &["--model", "m"]].concat());
+    command.env("GW_TEST_PROVIDER_KEY", "k");
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!((results(folder.path()).len(), provider.calls().len()), (2, 2));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_configuration_says_who_answers_and_who_pays() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! What the reader says about one change to a sound file: place, fault and remedy.
 
+mod batch;
 mod catalogue;
 mod credentials;
 mod environment;

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     keys::{Claims, StoredKey},
     reader::{Node, Section, quotable},
-    secret::{FoundSecret, Outside},
+    secret::{ListenerSecret, Outside},
     source::Located,
 };
 
@@ -70,7 +70,7 @@ pub(crate) enum KeySource {
     /// The line that `gw keys create` printed.
     Stored(StoredKey),
     /// The key itself, found elsewhere.
-    Found(FoundSecret),
+    Found(ListenerSecret),
     /// None: its callers present tokens of an issuer.
     Issued(IssuedEntry),
 }
@@ -129,7 +129,7 @@ pub(crate) fn read(
     let source = match (hash, secret, issuer) {
         (Some(hash), None, None) => Located::new(KeySource::Stored(stored(&hash)?), hash.span()),
         (None, Some(secret), None) => {
-            let found = outside.secret(&secret)?;
+            let (found, ()) = outside.listener_secret(&secret, |_| ())?;
             Located::new(KeySource::Found(found.value), found.span)
         }
         (None, None, Some(issuer)) => issued(&issuer, claims.as_ref(), previous.as_ref())?,

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     AdminRole,
     reader::{DAY_MS, Faults, Node, Section},
-    secret::{FoundSecret, Outside},
+    secret::{ListenerSecret, Outside},
     source::{Located, Span},
 };
 
@@ -51,7 +51,7 @@ pub(crate) struct ServerEntry {
 /// One key of the admin plane.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct AdminKeyEntry {
-    pub(crate) secret: Located<FoundSecret>,
+    pub(crate) secret: Located<ListenerSecret>,
     pub(crate) role: AdminRole,
 }
 
@@ -129,7 +129,10 @@ fn admin_keys(section: &mut Section<'_>, outside: Outside<'_>) -> Vec<AdminKeyEn
     let role = |section: &mut Section<'_>| {
         section.optional("role").and_then(|node| node.choice("role", &ROLES)).unwrap_or(AdminRole::Operate)
     };
-    let read = |item| outside.secret_and(item, role).map(|(secret, role)| AdminKeyEntry { secret, role });
+    let read = |item| {
+        let (secret, role) = outside.listener_secret(item, role)?;
+        Some(AdminKeyEntry { secret, role })
+    };
     items.iter().filter_map(read).collect()
 }
 

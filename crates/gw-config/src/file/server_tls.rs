@@ -15,7 +15,8 @@ pub(crate) struct TlsEntry {
     key_file: String,
     client_ca_file: Option<String>,
     #[serde(skip)]
-    pub(crate) tls: ServerTls,
+    /// Absent: there are no listeners, and the files were not read.
+    pub(crate) tls: Option<ServerTls>,
 }
 
 /// Reads the table; `None` where it is absent or at fault.
@@ -26,17 +27,34 @@ pub(super) fn read(section: &mut Section<'_>, key: &'static str, outside: Outsid
     let roots = section.optional("client_ca_file");
     section.finish();
     let (certificate, private) = (certificate?, private?);
-    let chain = file(&certificate, outside);
-    let key = file(&private, outside);
-    let client = roots.as_ref().map(|node| file(node, outside));
-    let (certificate_file, chain) = chain?;
-    let (key_file, key) = key?;
-    let (client_ca_file, pem) = match client {
-        None => (None, None),
-        Some(read) => read.map(|(name, pem)| (Some(name), Some(pem)))?,
+    let named = |node: &Node<'_>| node.text().map(str::to_owned);
+    let names = (named(&certificate), named(&private), roots.as_ref().map(named));
+    let mut entry = TlsEntry {
+        certificate_file: names.0?,
+        key_file: names.1?,
+        client_ca_file: match names.2 {
+            None => None,
+            Some(name) => Some(name?),
+        },
+        tls: None,
     };
-    match ServerTls::new(&chain, &key, pem.as_deref()) {
-        Ok(tls) => Some(TlsEntry { certificate_file, key_file, client_ca_file, tls }),
+    if !outside.callers.come_in() {
+        return Some(entry);
+    }
+    let chain = file(&certificate, &entry.certificate_file, outside);
+    let key = file(&private, &entry.key_file, outside);
+    let client = roots.as_ref().zip(entry.client_ca_file.as_ref());
+    let client = client.map(|(node, name)| file(node, name, outside));
+    let (chain, key) = (chain?, key?);
+    let client = match client {
+        None => None,
+        Some(pem) => Some(pem?),
+    };
+    match ServerTls::new(&chain, &key, client.as_deref()) {
+        Ok(tls) => {
+            entry.tls = Some(tls);
+            Some(entry)
+        }
         Err(invalid) => {
             let (node, expected) = match invalid {
                 InvalidServerTls::Certificate => {
@@ -52,13 +70,6 @@ pub(super) fn read(section: &mut Section<'_>, key: &'static str, outside: Outsid
     }
 }
 
-fn file(node: &Node<'_>, outside: Outside<'_>) -> Option<(String, Vec<u8>)> {
-    let name = node.text()?;
-    match outside.file(name) {
-        Ok(bytes) => Some((name.to_owned(), bytes)),
-        Err((message, remedy)) => {
-            node.fault(message, remedy);
-            None
-        }
-    }
+fn file(node: &Node<'_>, name: &str, outside: Outside<'_>) -> Option<Vec<u8>> {
+    outside.file(name).map_err(|(message, remedy)| node.fault(message, remedy)).ok()
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     reader::Node,
-    secret::{FoundSecret, Outside},
+    secret::{ListenerSecret, Outside},
     source::Located,
 };
 
@@ -18,7 +18,7 @@ pub(crate) struct TelemetryEntry {
     pub(crate) endpoint: Located<String>,
     /// What `authorization` is sent with every message; absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) authorization: Option<Located<FoundSecret>>,
+    pub(crate) authorization: Option<Located<ListenerSecret>>,
     pub(crate) service_name: String,
     pub(crate) traces: bool,
     pub(crate) metrics: bool,
@@ -44,7 +44,10 @@ pub(super) fn read(node: Option<Node<'_>>, outside: Outside<'_>) -> Option<Telem
     let node = node?;
     let mut section = node.section()?;
     let endpoint = section.required("endpoint", "\"http://127.0.0.1:4318\"").and_then(|node| endpoint(&node));
-    let authorization = section.optional("authorization").and_then(|node| outside.secret(&node));
+    let authorization = section
+        .optional("authorization")
+        .and_then(|node| outside.listener_secret(&node, |_| ()))
+        .map(|(found, ())| found);
     let service = section.optional("service_name").and_then(|node| service(&node));
     let mut flag = |key: &'static str| section.optional(key).and_then(|node| node.flag()).unwrap_or(true);
     let (traces, metrics) = (flag("traces"), flag("metrics"));

@@ -8,6 +8,7 @@ use crate::{
     keys::{Access, Issuer, IssuerTable, Jwks, KeyTable, Presented},
     nearest,
     reader::Faults,
+    secret::FoundSecret,
     source::{Located, Span},
 };
 
@@ -22,8 +23,8 @@ pub(super) fn table(config: &Config, faults: &Faults) -> KeyTable {
             let source = &key.source;
             let presented = match &source.value {
                 KeySource::Stored(stored) => Presented::Stored(stored),
-                KeySource::Found(found) => Presented::Found(&found.value),
-                KeySource::Issued(_) => continue,
+                KeySource::Found(FoundSecret { value: Some(secret), .. }) => Presented::Found(secret),
+                KeySource::Found(FoundSecret { value: None, .. }) | KeySource::Issued(_) => continue,
             };
             if matches!(presented, Presented::Stored(_)) == stored_ones {
                 let path = format!("tenants.{tenant}.keys[{at}]");
@@ -120,7 +121,9 @@ fn routes(config: &Config, faults: &Faults) {
 /// Refuses an admin key that is a tenant's key too: whoever may ask a model would see every tenant's records.
 fn admin_keys(config: &Config, table: &KeyTable, faults: &Faults) {
     for (at, key) in config.file.server.admin_keys.iter().enumerate() {
-        if let Some(owner) = table.identify(&key.secret.value.value) {
+        if let Some(secret) = &key.secret.value.value
+            && let Some(owner) = table.identify(secret)
+        {
             refuse(faults, key.secret.span, &format!("server.admin_keys[{at}]"), &owner);
         }
     }
