@@ -30,8 +30,11 @@ impl FetchClient {
     /// # Errors
     /// [`InvalidProvider`], if limits, proxies or certificates cannot be used.
     pub fn new(name: ProviderName, config: TransportConfig) -> Result<Self, InvalidProvider> {
-        // Checked here, so that a fault is a fault of the start and not of the first fetch.
-        Upstream::new(name.clone(), http::Uri::from_static("https://checked.invalid/"), &config)?;
+        // Checked here, so that a fault is a fault of the start and not of the first fetch. Without certificates of its own
+        // TLS has none, and the system's roots, which cost milliseconds to read, wait for the first fetch that needs them.
+        let checked =
+            if config.ca_file.is_some() { "https://checked.invalid/" } else { "http://checked.invalid/" };
+        Upstream::new(name.clone(), http::Uri::from_static(checked), &config)?;
         Ok(Self { name, config, origins: Mutex::new(BTreeMap::new()) })
     }
 

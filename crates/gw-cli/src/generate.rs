@@ -64,7 +64,7 @@ async fn work(
     stop: impl Future<Output = ()>,
     format: Format,
 ) -> Result<(), String> {
-    let mut early = None;
+    let (mut early, mut line) = (None, Vec::new());
     let mut stop = pin!(stop);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -73,7 +73,7 @@ async fn work(
             next = batch.next() => {
                 let Some(result) = next else { break };
                 progress.count(&result);
-                let Err(error) = keep(&mut output, intake, &result) else { continue };
+                let Err(error) = keep(&mut output, intake, &result, &mut line) else { continue };
                 if early.is_none() {
                     early = Some(Early::Unwritable(error));
                     batch.cancel();
@@ -96,9 +96,17 @@ async fn work(
 }
 
 /// Writes what ended by itself; what was cancelled is asked again by the next run.
-fn keep(output: &mut Output, intake: &Intake, result: &GenerationResult) -> Result<(), String> {
+fn keep(
+    output: &mut Output,
+    intake: &Intake,
+    result: &GenerationResult,
+    line: &mut Vec<u8>,
+) -> Result<(), String> {
     match result.status {
-        GenerationStatus::Ok | GenerationStatus::Failed => output.append(&write::line(result, intake.form())),
+        GenerationStatus::Ok | GenerationStatus::Failed => {
+            write::line(result, intake.form(), line).map_err(|error| error.to_string())?;
+            output.append(line)
+        }
         GenerationStatus::Cancelled => Ok(()),
     }
 }

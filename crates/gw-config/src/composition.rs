@@ -28,9 +28,6 @@ use crate::{
     vectors::Vectors,
 };
 
-/// Records kept in memory where the store is `none`.
-const MEMORY_RECORDS: usize = 10_000;
-
 /// Time, chance and identifiers: given, so that two gateways built alike behave alike.
 #[derive(Clone, Debug)]
 pub struct Seams {
@@ -266,7 +263,7 @@ fn open_ledger(config: &Config) -> Result<Arc<dyn Ledger>, Diagnostics> {
         config.diagnose(vec![parts::fault(store.span, "ledger.store", message, expected)])
     };
     let located = config.ledger_store().map_err(|(message, expected)| refuse(message, expected))?;
-    let Some(located) = located else { return Ok(MemoryLedger::new(MEMORY_RECORDS)) };
+    let Some(located) = located else { return Ok(MemoryLedger::new(config.memory_records)) };
     if config.callers == Callers::Anyone
         && let LedgerStore::Sqlite(path) = &located
         && let Some(folder) = path.parent()

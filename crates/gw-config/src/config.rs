@@ -23,6 +23,9 @@ use crate::{
 /// The largest configuration, in bytes.
 const TEXT_BYTES_MAX: usize = 8_388_608;
 
+/// Records kept in memory where the store is `none`, for the admin plane to show.
+const MEMORY_RECORDS: usize = 10_000;
+
 /// A configuration that was read. What its parts make of each other, [`crate::check`] and [`crate::Composition`] say.
 ///
 /// `Debug`, [`Config::effective`] and [`Config::digest`] hold no secret.
@@ -37,6 +40,8 @@ pub struct Config {
     pub(crate) outside: Seen,
     /// What was read in the ledger.
     pub(crate) stored: StoredMark,
+    /// Records kept in memory where the store is `none`.
+    pub(crate) memory_records: usize,
 }
 
 /// The outbound proxies that the environment names.
@@ -128,7 +133,16 @@ impl Config {
         found.extend(faults.into_list());
         let proxies = Proxies::of(&watching);
         let outside = watching.into_seen();
-        let config = Self { file, source, folder, callers, proxies, outside, stored: StoredMark::default() };
+        let config = Self {
+            file,
+            source,
+            folder,
+            callers,
+            proxies,
+            outside,
+            stored: StoredMark::default(),
+            memory_records: MEMORY_RECORDS,
+        };
         if found.is_empty() {
             return Ok(config);
         }

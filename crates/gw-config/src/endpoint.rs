@@ -83,7 +83,8 @@ impl Config {
         Self::read(&text, NAME, environment, Callers::Anyone)
     }
 
-    /// Returns the configuration with a batch's limits, each where the configuration does not set less.
+    /// Returns the configuration with a batch's limits, each where the configuration does not set less. Where no store
+    /// is set, only the latest record is kept: a batch's results say what its records would.
     #[must_use]
     pub fn for_batch(mut self, limits: BatchLimits) -> Self {
         fn less<T: Ord>(own: Option<T>, other: Option<T>) -> Option<T> {
@@ -92,6 +93,7 @@ impl Config {
                 (own, other) => own.or(other),
             }
         }
+        self.memory_records = 1;
         for deployment in self.file.deployments.values_mut() {
             let entry = &mut deployment.value;
             entry.requests_per_second_milli =

@@ -106,7 +106,7 @@ pub enum GenerationForm {
 #[derive(Serialize)]
 struct ChatBody<'a> {
     model: &'a str,
-    messages: &'a RawValue,
+    messages: Messages<'a>,
     #[serde(flatten)]
     sampling: &'a Sampling,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +116,22 @@ struct ChatBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<&'a RawValue>,
 }
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Messages<'a> {
+    Given(&'a RawValue),
+    OfPrompt([UserMessage<'a>; 1]),
+}
+
+#[derive(Serialize)]
+struct UserMessage<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+/// Bytes of a body beside its messages, mostly.
+const BESIDE_BYTES: usize = 256;
 
 impl GenerationSpec {
     /// Returns an item with one user message, sampled as the provider does.
@@ -128,12 +144,10 @@ impl GenerationSpec {
     /// # Errors
     /// [`InvalidGeneration`] says which field is missing or wrong.
     pub fn into_request(self, model: Option<&str>) -> Result<GenerationRequest, InvalidGeneration> {
-        let messages = match (self.messages, self.prompt) {
-            (Some(messages), None) => messages,
+        let (messages, bytes) = match (&self.messages, &self.prompt) {
+            (Some(messages), None) => (Messages::Given(messages), messages.get().len()),
             (None, Some(prompt)) => {
-                let messages = serde_json::json!([{ "role": "user", "content": prompt }]);
-                serde_json::value::to_raw_value(&messages)
-                    .map_err(|error| InvalidGeneration::new(error.to_string()))?
+                (Messages::OfPrompt([UserMessage { role: "user", content: prompt }]), prompt.len())
             }
             (Some(_), Some(_)) => {
                 return Err(InvalidGeneration::new(
@@ -152,13 +166,15 @@ impl GenerationSpec {
         })?;
         let body = ChatBody {
             model,
-            messages: &messages,
+            messages,
             sampling: &self.sampling,
             tools: self.tools.as_deref(),
             tool_choice: self.tool_choice.as_deref(),
             response_format: self.response_format.as_deref(),
         };
-        let body = serde_json::to_vec(&body).map_err(|error| InvalidGeneration::new(error.to_string()))?;
+        let mut written = Vec::with_capacity(bytes + BESIDE_BYTES);
+        serde_json::to_writer(&mut written, &body)
+            .map_err(|error| InvalidGeneration::new(error.to_string()))?;
         let label = |text: Option<String>| text.map(|text| BoundedText::new(&text));
         let endpoint = self.endpoint_type.or_else(|| Some("openai-chat".to_owned()));
         Ok(GenerationRequest {
@@ -169,7 +185,7 @@ impl GenerationSpec {
                 label(self.model_revision),
                 label(self.tokenizer_revision),
             ),
-            request: normalized(Operation::Chat, body.into())?,
+            request: normalized(Operation::Chat, written.into())?,
         })
     }
 }
@@ -201,11 +217,14 @@ pub fn read_generation(
     line: &[u8],
     model: Option<&str>,
 ) -> Result<(GenerationRequest, GenerationForm), InvalidGeneration> {
-    if serde_json::from_slice::<Probe<'_>>(line).is_ok_and(|probe| probe.custom_id.is_some()) {
-        return read_batch_line(line).map(|request| (request, GenerationForm::OpenAiBatch));
+    match serde_json::from_slice::<GenerationSpec>(line) {
+        Ok(spec) => Ok((spec.into_request(model)?, GenerationForm::Gw)),
+        // The name of its id is none of gw's own form, whose reading ends there.
+        Err(_) if serde_json::from_slice::<Probe<'_>>(line).is_ok_and(|probe| probe.custom_id.is_some()) => {
+            Ok((read_batch_line(line)?, GenerationForm::OpenAiBatch))
+        }
+        Err(error) => Err(wrong(&error)),
     }
-    let spec: GenerationSpec = serde_json::from_slice(line).map_err(|error| wrong(&error))?;
-    Ok((spec.into_request(model)?, GenerationForm::Gw))
 }
 
 fn read_batch_line(line: &[u8]) -> Result<GenerationRequest, InvalidGeneration> {

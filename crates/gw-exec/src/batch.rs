@@ -9,6 +9,7 @@ mod purse;
 mod request;
 mod result;
 mod seen;
+mod workers;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,13 +21,14 @@ use std::{
 };
 
 use futures_core::Stream;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::StreamExt;
 use gw_types::{ErrorKind, GatewayError, KeyIdentity, Money};
 
 use self::{
     circuit::Circuit,
     item::{Done, Item, Label},
     purse::Purse,
+    workers::Workers,
 };
 pub use self::{
     request::{GenerationRequest, ModelIdentity},
@@ -136,7 +138,7 @@ impl Gateway {
             next_in: 0,
             next_out: 0,
             held: None,
-            running: FuturesUnordered::new(),
+            running: Workers::default(),
             in_work: BTreeMap::new(),
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -147,8 +149,6 @@ impl Gateway {
         }
     }
 }
-
-type Running = Pin<Box<dyn Future<Output = Done> + Send>>;
 
 /// The results of [`Gateway::generate_many`].
 #[must_use = "nothing is asked until it is polled"]
@@ -162,7 +162,7 @@ pub struct Batch<S> {
     next_out: u64,
     /// An item that may cost more than is left until others have settled.
     held: Option<Item>,
-    running: FuturesUnordered<Running>,
+    running: Workers<Done>,
     /// What is known of the items that are running, by their number.
     in_work: BTreeMap<u64, Arc<Label>>,
     /// Results by their number, where an earlier one is still missing.
@@ -286,7 +286,11 @@ impl<S: Stream<Item = GenerationRequest> + Unpin> Batch<S> {
         };
         self.in_work.insert(item.number, Arc::clone(&item.label));
         let (gateway, caller) = (Arc::clone(&self.gateway), self.config.caller.clone());
-        self.running.push(Box::pin(item.run(gateway, caller, self.config.deadline, held)));
+        let run = item.run(gateway, caller, self.config.deadline, held);
+        // One that ends at once is done here, before the next one begins.
+        if let Some(done) = self.running.begin(Box::pin(run)) {
+            self.finished(done);
+        }
     }
 }
 
@@ -306,12 +310,12 @@ impl<S: Stream<Item = GenerationRequest> + Unpin> Stream for Batch<S> {
             if !batch.ready.is_empty() {
                 continue;
             }
-            match batch.running.poll_next_unpin(cx) {
-                Poll::Ready(Some(done)) => batch.finished(done),
-                Poll::Ready(None) if batch.source.is_none() && batch.held.is_none() => {
-                    return Poll::Ready(None);
-                }
-                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+            if batch.running.is_empty() && batch.source.is_none() && batch.held.is_none() {
+                return Poll::Ready(None);
+            }
+            match batch.running.poll_ended(cx) {
+                Poll::Ready(done) => batch.finished(done),
+                Poll::Pending => return Poll::Pending,
             }
         }
     }

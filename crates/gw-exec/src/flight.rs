@@ -365,6 +365,7 @@ impl Flight {
             config: record.config.clone(),
             route: record.route.clone(),
             deployment: record.serving.clone(),
+            served_model: record.served_model.clone(),
             replay_of: record.replay_of.clone(),
             attempts: u32::try_from(record.attempts.len()).unwrap_or(u32::MAX),
             attempt_errors: record.attempts.iter().filter_map(|attempt| attempt.error).collect(),

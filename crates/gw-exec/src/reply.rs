@@ -26,6 +26,8 @@ pub struct ReplyHead {
     pub route: Option<RouteName>,
     /// The deployment that answered.
     pub deployment: Option<DeploymentName>,
+    /// The model that the provider says has answered.
+    pub served_model: Option<BoundedText>,
     /// The request whose answer this is, where an idempotency key was used again.
     pub replay_of: Option<RequestId>,
     /// Provider calls made for this request.

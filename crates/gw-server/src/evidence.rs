@@ -162,6 +162,7 @@ mod tests {
             config: BoundedText::new("c0ffee"),
             route: Some(RouteName::new("fast").unwrap()),
             deployment: Some(DeploymentName::new("ptu").unwrap()),
+            served_model: None,
             replay_of: None,
             attempts: 2,
             attempt_errors: Default::default(),

@@ -104,6 +104,11 @@ pub trait DialectCodec: Send + Sync + std::fmt::Debug {
     /// Reads a whole answer.
     fn completion(&self, raw: &Bytes) -> Option<Completion>;
 
+    /// Reads the choices of a whole answer alone, for whoever knows the rest already.
+    fn choices(&self, raw: &Bytes) -> Option<Vec<Choice>> {
+        Some(self.completion(raw)?.choices)
+    }
+
     /// Starts to collect a streamed answer.
     fn collector(&self) -> Box<dyn StreamCollector>;
 

@@ -80,13 +80,13 @@ impl H1 {
     ) -> Result<Response<Incoming>, SendFault> {
         let start = self.progress.start();
         self.timer.set(write_timeout);
-        let mut written = false;
+        let (mut written, mut is_new) = (false, true);
         // Outside the runtime's budget: with it, an exhausted budget would wake the no-op waker and nobody else.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
         std::future::poll_fn(|cx| {
             let mut noop = Context::from_waker(Waker::noop());
-            // First without a waker: while bytes are there, none is needed.
-            for waker in [Waker::noop(), cx.waker()] {
+            // First without a waker: while bytes are there, none is needed. A call that has just begun waits in any case.
+            for waker in &[Waker::noop(), cx.waker()][usize::from(std::mem::take(&mut is_new))..] {
                 if !self.closed && Pin::new(&mut self.driver).poll(&mut Context::from_waker(waker)).is_ready()
                 {
                     self.closed = true;

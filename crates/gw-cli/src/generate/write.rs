@@ -6,16 +6,22 @@ use gw_types::{BoundedText, Choice, DeploymentName, ErrorKind, RequestId, ToolCa
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Returns the line, with its end.
-pub(super) fn line(result: &GenerationResult, form: GenerationForm) -> Vec<u8> {
-    let written = match form {
-        GenerationForm::Gw => serde_json::to_vec(&Own::of(result)),
-        GenerationForm::OpenAiBatch => serde_json::to_vec(&OpenAi::of(result)),
-    };
-    // Texts, numbers and lists of them, which JSON can hold.
-    let mut line = written.unwrap_or_default();
+/// Writes the line, with its end, in the place of the one before.
+///
+/// # Errors
+/// None: texts, numbers and lists of them, which JSON can hold, in memory.
+pub(super) fn line(
+    result: &GenerationResult,
+    form: GenerationForm,
+    line: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    line.clear();
+    match form {
+        GenerationForm::Gw => serde_json::to_writer(&mut *line, &Own::of(result))?,
+        GenerationForm::OpenAiBatch => serde_json::to_writer(&mut *line, &OpenAi::of(result))?,
+    }
     line.push(b'\n');
-    line
+    Ok(())
 }
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! The neutral parts of text completions, for the cache.
 
 use bytes::Bytes;
-use gw_types::{Completion, DialectCodec, NormalizedRequest, Question, StreamCollector};
+use gw_types::{Choice, Completion, DialectCodec, NormalizedRequest, Question, StreamCollector};
 
 use super::read_answer;
 use crate::openai::{codec, content::Part};
@@ -16,6 +16,10 @@ pub struct CompletionsCodec;
 impl DialectCodec for CompletionsCodec {
     fn completion(&self, raw: &Bytes) -> Option<Completion> {
         codec::read(raw, read_answer(raw).ok()?, Part::Text)
+    }
+
+    fn choices(&self, raw: &Bytes) -> Option<Vec<Choice>> {
+        codec::choices(raw, Part::Text)
     }
 
     fn collector(&self) -> Box<dyn StreamCollector> {

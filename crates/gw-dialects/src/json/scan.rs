@@ -5,6 +5,11 @@ use super::Fault;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
+/// Bytes of a string that are looked at in words before blocks are worth it.
+const SHORT: usize = 24;
+/// Bytes of a block.
+const BLOCK: usize = 32;
+
 /// Returns one past the closing quote of the string whose opening quote stands at `start`, and whether it has escapes.
 pub(super) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Fault> {
     let mut at = start + 1;
@@ -23,8 +28,10 @@ pub(super) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Fault>
     }
 }
 
-/// Returns where the first quote, backslash or control character stands, eight bytes at a step.
-fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+/// Returns where the first quote, backslash or control character stands: eight bytes at a step, as names are short, and
+/// behind the first ones by blocks.
+fn plain_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let found = special(u64::from_le_bytes(*chunk));
         if found != 0 {
@@ -32,14 +39,28 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
             return at + (found.trailing_zeros() / 8) as usize;
         }
         at += 8;
-    }
-    while let Some(byte) = bytes.get(at) {
-        if *byte < 0x20 || *byte == b'"' || *byte == b'\\' {
-            return at;
+        if at == start + SHORT {
+            at = plain_blocks(bytes, at);
         }
+    }
+    while bytes.get(at).is_some_and(|byte| !ends_plain(*byte)) {
         at += 1;
     }
     at
+}
+
+/// Passes over blocks of plain text. A loop without a branch, of which compilers make vector code.
+fn plain_blocks(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(block) = bytes.get(at..).and_then(<[u8]>::first_chunk::<BLOCK>)
+        && !block.iter().fold(false, |found, byte| found | ends_plain(*byte))
+    {
+        at += BLOCK;
+    }
+    at
+}
+
+const fn ends_plain(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
 }
 
 /// Marks the bytes of a word that end a run of plain text (the "has zero byte" trick of Bit Twiddling Hacks).

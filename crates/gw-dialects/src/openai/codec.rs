@@ -28,6 +28,10 @@ impl DialectCodec for ChatCodec {
         read(raw, decode::read_answer(raw).ok()?, PartKind::Message)
     }
 
+    fn choices(&self, raw: &Bytes) -> Option<Vec<Choice>> {
+        choices(raw, PartKind::Message)
+    }
+
     fn collector(&self) -> Box<dyn StreamCollector> {
         Box::new(Collector::of(PartKind::Delta))
     }
@@ -48,9 +52,15 @@ const PARTS_MAX: usize = 1_024;
 
 /// Reads the neutral parts of a whole answer whose choices hold them in the field of `part`.
 pub(crate) fn read(raw: &Bytes, facts: AnswerFacts, part: PartKind) -> Option<Completion> {
+    let AnswerFacts { served_model, usage, .. } = facts;
+    Some(Completion { choices: choices(raw, part)?, served_model, usage })
+}
+
+/// Reads the choices of a whole answer that hold their content in the field of `part`.
+pub(crate) fn choices(raw: &Bytes, part: PartKind) -> Option<Vec<Choice>> {
     let mut collected = Collected::of(part);
     collected.document(serde_json::from_slice(raw).ok()?);
-    collected.completion(facts.served_model, facts.usage)
+    collected.into_choices()
 }
 
 /// Collects a streamed answer.
@@ -104,7 +114,8 @@ impl StreamCollector for Collector {
     }
 
     fn finish(self: Box<Self>) -> Option<Completion> {
-        self.collected.completion(self.served_model, self.usage)
+        let choices = self.collected.into_choices()?;
+        Some(Completion { choices, served_model: self.served_model, usage: self.usage })
     }
 }
 
@@ -145,12 +156,11 @@ impl Collected {
         }
     }
 
-    fn completion(self, served_model: Option<BoundedText>, usage: Option<Usage>) -> Option<Completion> {
+    fn into_choices(self) -> Option<Vec<Choice>> {
         if self.unreadable || self.choices.is_empty() {
             return None;
         }
-        let choices = self.choices.into_iter().map(Partial::into_choice).collect::<Option<_>>()?;
-        Some(Completion { choices, served_model, usage })
+        self.choices.into_iter().map(Partial::into_choice).collect()
     }
 }
 

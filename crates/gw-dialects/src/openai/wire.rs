@@ -1,6 +1,9 @@
 //! The documents as serde types: answers read whole for the cache, and what gw writes itself.
 
-use serde::{Deserialize, Serialize, de::IgnoredAny};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{IgnoredAny, SeqAccess, Visitor, value::SeqAccessDeserializer},
+};
 
 /// A whole answer, or one chunk of a streamed one.
 #[derive(Deserialize)]
@@ -31,11 +34,38 @@ pub(super) struct Message {
 }
 
 /// Text, or Mistral's parts.
-#[derive(Deserialize)]
-#[serde(untagged)]
 pub(super) enum Content {
     Text(String),
     Parts(Vec<Part>),
+}
+
+/// By hand, because a derived one would keep what it has seen until it knows what it is.
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visit;
+
+        impl<'de> Visitor<'de> for Visit {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or a list of parts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(Content::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Content, E> {
+                Ok(Content::Text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Content, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(parts)).map(Content::Parts)
+            }
+        }
+
+        from.deserialize_any(Visit)
+    }
 }
 
 #[derive(Deserialize)]

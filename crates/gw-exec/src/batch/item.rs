@@ -95,18 +95,13 @@ impl Item {
     fn answered(&self, gateway: &Gateway, reply: Reply<Body>, result: &mut GenerationResult) {
         note(&reply.head, result);
         result.deployment = reply.head.deployment;
+        result.served_model = reply.head.served_model;
         match reply.body {
-            Body::Completion(completion) => {
-                result.served_model.clone_from(&completion.served_model);
-                result.completions.clone_from(&completion.choices);
-            }
+            Body::Completion(completion) => result.completions.clone_from(&completion.choices),
             Body::Raw(raw) => {
                 if let Some(codec) = gateway.codec(self.request.operation) {
-                    match codec.completion(&raw) {
-                        Some(completion) => {
-                            result.served_model = completion.served_model;
-                            result.completions = completion.choices;
-                        }
+                    match codec.choices(&raw) {
+                        Some(choices) => result.completions = choices,
                         None => result.fail(&GatewayError::new(
                             ErrorKind::MalformedResponse,
                             "the answer cannot be read whole",
