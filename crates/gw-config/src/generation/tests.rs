@@ -90,7 +90,7 @@ fn a_prompt_is_one_user_message() {
     let request = GenerationSpec::of_prompt("a", "say \"hi\"").into_request(Some("m")).unwrap();
     assert_eq!(
         std::str::from_utf8(&request.request.body).unwrap(),
-        r#"{"model":"m","messages":[{"content":"say \"hi\"","role":"user"}]}"#
+        r#"{"model":"m","messages":[{"role":"user","content":"say \"hi\""}]}"#
     );
     assert_eq!(request.identity.endpoint_type(), Some("openai-chat"));
     let nobody = GenerationSpec::of_prompt("a", "hi").into_request(None).unwrap_err();
