@@ -25,7 +25,7 @@ pub(super) struct Label {
 pub(super) struct Item {
     pub(super) number: u64,
     pub(super) label: Arc<Label>,
-    pub(super) request: NormalizedRequest,
+    pub(super) request: Arc<NormalizedRequest>,
 }
 
 /// An item that has ended, and what was held of the batch's money for it.
@@ -38,12 +38,13 @@ pub(super) struct Done {
 impl Item {
     pub(super) fn new(number: u64, request: GenerationRequest) -> Self {
         let GenerationRequest { request_id, task_id, identity, request } = request;
-        Self { number, label: Arc::new(Label { request_id, task_id, identity }), request }
+        let label = Arc::new(Label { request_id, task_id, identity });
+        Self { number, label, request: Arc::new(request) }
     }
 
     /// Asks until there is an answer, a failure, or no time to ask again.
     pub(super) async fn run(
-        self,
+        mut self,
         gateway: Arc<Gateway>,
         caller: KeyIdentity,
         time: Option<Duration>,
@@ -76,7 +77,7 @@ impl Item {
     }
 
     async fn ask(
-        &self,
+        &mut self,
         gateway: &Gateway,
         caller: &KeyIdentity,
         until: MonoTime,
@@ -86,9 +87,9 @@ impl Item {
         if bounded {
             admitted.bound_output();
         }
-        let mut request = self.request.clone();
-        request.context.deadline = Some(until.saturating_since(gateway.clock().now()));
-        let reply = gateway.complete(admitted, request).await;
+        Arc::make_mut(&mut self.request).context.deadline =
+            Some(until.saturating_since(gateway.clock().now()));
+        let reply = gateway.complete(admitted, Arc::clone(&self.request)).await;
         reply.map_err(|Failure { head, error }| (Some(head), error))
     }
 

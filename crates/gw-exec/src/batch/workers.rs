@@ -16,6 +16,9 @@ use std::{
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
+/// Items that may have woken themselves before the runtime gets its turn.
+const WOKEN_AGAIN_MAX: u32 = 2;
+
 type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The items in work.
@@ -105,12 +108,17 @@ impl<T> Workers<T> {
     /// Looks at what was woken; returns what the first item that has ended came to.
     pub(super) fn poll_ended(&mut self, cx: &Context<'_>) -> Poll<T> {
         self.woken.batch.register(cx.waker());
-        // One that wakes itself at each look must not keep the others' events from being heard.
+        let mut woken_again = 0;
         for _ in 0..=self.len() {
             let Some(at) = self.woken.places.lock().pop_front() else { return Poll::Pending };
             self.places[at].mark.is_woken.store(false, Ordering::Release);
             if let Poll::Ready(ended) = self.poll(at) {
                 return Poll::Ready(ended);
+            }
+            // Who has woken itself waits for nothing: the runtime wants its turn, and gives nobody more before.
+            woken_again += u32::from(self.places[at].mark.is_woken.load(Ordering::Relaxed));
+            if woken_again == WOKEN_AGAIN_MAX {
+                break;
             }
         }
         cx.waker().wake_by_ref();
