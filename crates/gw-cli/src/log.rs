@@ -2,7 +2,11 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt as _,
+    fmt::format::{Writer, debug_fn},
+};
 
 use crate::arguments::Format;
 
@@ -15,8 +19,16 @@ pub(crate) fn start(filter: &str, format: Format) -> Result<(), String> {
         .map_err(|error| format!("error: the log filter cannot be read: {error}"))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
+        Format::Text if std::io::stderr().is_terminal() => {
+            tracing::subscriber::set_global_default(builder.finish())
+        }
+        // The same text without the thought of colour, which costs a request as much as the line itself.
         Format::Text => {
-            let subscriber = builder.with_ansi(std::io::stderr().is_terminal()).finish();
+            let plain = debug_fn(|to: &mut Writer<'_>, field, value| match field.name() {
+                "message" => write!(to, "{value:?}"),
+                name => write!(to, "{name}={value:?}"),
+            });
+            let subscriber = builder.with_ansi(false).fmt_fields(plain.delimited(" ")).finish();
             tracing::subscriber::set_global_default(subscriber)
         }
         Format::Json => {

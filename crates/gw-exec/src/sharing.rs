@@ -79,16 +79,13 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    fn of(flight: &mut Flight, head: ReplyHead) -> Self {
+    /// Reads the flight; the evidence comes when it has ended.
+    fn of(flight: &mut Flight) -> impl FnOnce(ReplyHead) -> Self + use<> {
         let loss = flight.lost().clone();
         let record = flight.record();
-        Self {
-            loss,
-            head,
-            serving: record.serving.clone(),
-            model_version: record.model_version.clone(),
-            served_model: record.served_model.clone(),
-        }
+        let (serving, model_version) = (record.serving.clone(), record.model_version.clone());
+        let served_model = record.served_model.clone();
+        move |head| Self { head, serving, model_version, served_model, loss }
     }
 
     /// Puts into a follower's record who answers.

@@ -139,9 +139,9 @@ impl TextCounter {
             };
             let (run, after) = rest.split_at(ascii);
             if ascii < SHORT {
-                self.ascii(run)
+                self.ascii(run);
             } else {
-                self.block(run)
+                self.block(run);
             }
             rest = after;
         }

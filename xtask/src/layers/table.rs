@@ -191,12 +191,12 @@ pub(crate) const TABLE: &[Row] = &[
         outside: &[
             "async-trait", "aws-lc-rs", "backon", "blake2b_simd", "bytes", "crc32fast", "deadpool-postgres",
             "foldhash", "futures-core", "futures-util", "jiff", "memchr", "memmap2", "parking_lot", "redis", "rusqlite",
-            "serde", "serde_json", "smallvec", "thiserror", "tokio-postgres", "tracing",
+            "rustix", "serde", "serde_json", "smallvec", "thiserror", "tokio-postgres", "tracing",
         ],
         limited: &[("tokio", &["rt", "net", "sync", "time", "macros"])],
         why: "the only room with SQL and Redis; fills the ledger, shared-limits and shared-cache seams; signs checkpoints \
               with the Ed25519 that the TLS library brings (`aws-lc-rs`), keeps its journal without a call a record \
-              (`memmap2`, `crc32fast`) and hashes records four at a time (`blake2b_simd`)",
+              (`memmap2`, `rustix`, `crc32fast`) and hashes records four at a time (`blake2b_simd`)",
         ..NOTHING
     },
     Row {

@@ -196,14 +196,13 @@ pub(super) async fn whole(sharing: Sharing, mut upstream: PartUpstream) {
     match made {
         Ok(Served::Complete(answer)) => {
             remember(&mut flight, outgoing.write.take(), &answer).await;
-            let head = flight.head(Outcome::Ok);
-            let mut origin = Origin::of(&mut flight, head);
-            match finish(flight).await {
-                Ok(head) => origin.head = head,
+            let origin = Origin::of(&mut flight);
+            let head = match finish(flight).await {
+                Ok(head) => head,
                 Err(failure) => return upstream.fail(failure),
-            }
+            };
             let bytes = answer.raw.len();
-            upstream.push(Part::Whole(Arc::new(origin), answer.raw), bytes);
+            upstream.push(Part::Whole(Arc::new(origin(head)), answer.raw), bytes);
             upstream.complete();
         }
         Ok(Served::Stream(_)) => upstream.fail(flight.fail(wrong_form(), false).await),
@@ -222,7 +221,7 @@ pub(super) async fn stream(sharing: Sharing, mut upstream: PartUpstream) {
         Ok(Served::Stream(opened)) => {
             let mut head = flight.head(Outcome::Ok);
             head.refresh(&flight);
-            let origin = Origin::of(&mut flight, head.clone());
+            let origin = Origin::of(&mut flight)(head.clone());
             let relay = Own::begin(flight, &request, opened, outgoing.write.take());
             upstream.push(Part::Opened(Arc::new(origin)), 0);
             pump(relay, upstream, head).await;
