@@ -357,8 +357,7 @@ impl Flight {
 
     /// Returns the evidence as it stands.
     pub(crate) fn head(&mut self, outcome: Outcome) -> ReplyHead {
-        let latency = self.now().saturating_since(self.arrived);
-        let record = self.record();
+        let (latency, record) = (self.now().saturating_since(self.arrived), self.record());
         ReplyHead {
             id: record.id.clone(),
             started: record.started,
