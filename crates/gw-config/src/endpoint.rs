@@ -73,7 +73,7 @@ impl Config {
             Capability::ALL.iter().map(|one| format!("\"{}\"", one.as_str())).collect();
         let text = format!(
             "version = 1\n\n[server]\nmax_concurrency = {SLOTS}\nmax_deadline_ms = {DEADLINE_MS_MAX}\n\n[providers.endpoint]\nkind = \"openai-compatible\"\nbase_url = {}\n{key}\n\
-             [deployments.endpoint]\nprovider = \"endpoint\"\nmodel = {}\nclassification_ceiling = \"restricted\"\n\
+             [deployments.endpoint]\nprovider = \"endpoint\"\nmodel = {}\ncatalogue = \"none\"\nclassification_ceiling = \"restricted\"\n\
              capabilities = [{}]\nprice = {price}\n{window}max_attempts = {max_attempts}\nattempt_timeout_ms = {attempt_timeout_ms}\n\n\
              [[routes]]\nname = \"endpoint\"\ndeployments = [\"endpoint\"]\n\n[tenants.local]\n\n[ledger]\nstore = \"none\"\n",
             quoted(base_url),

@@ -33,14 +33,14 @@ pub(super) struct Facts {
 /// Finds the model that a deployment runs: by `catalogue = "PROVIDER/MODEL"`, else by the kind of its provider and its
 /// `model`.
 pub(super) fn model(section: &mut Section<'_>, kind: &str, model: Option<&ModelName>) -> Option<Known> {
-    let catalogue = Catalogue::built_in();
     let Some(node) = section.optional("catalogue") else {
-        return catalogue.find_of_kind(kind, model?.as_str());
+        return Catalogue::built_in().find_of_kind(kind, model?.as_str());
     };
     let text = node.text()?;
     if text == NONE {
         return None;
     }
+    let catalogue = Catalogue::built_in();
     let known = catalogue.find_named(text);
     if known.is_none() {
         let names = catalogue.names();

@@ -80,12 +80,12 @@ fn regions(config: &Config) -> Vec<Diagnostic> {
 
 /// A deployment's facts win over the catalogue's; that they differ may be a mistake all the same.
 fn differences(config: &Config) -> Vec<Diagnostic> {
-    let as_of = Catalogue::built_in().as_of();
     let mut found = Vec::new();
     for (name, entry) in &config.file.deployments {
         let model = entry.value.catalogue.as_deref().unwrap_or_default();
         for difference in &entry.value.differences {
             let setting = difference.setting;
+            let as_of = Catalogue::built_in().as_of();
             let path = format!("deployments.{name}.{setting}");
             let message = format!("`{path}` {}", difference.said);
             let expected = format!(
