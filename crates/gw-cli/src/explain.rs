@@ -16,7 +16,7 @@ const BODY_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 
 /// Decides over one request with the code of the running gateway, and prints the decision step by step.
 pub(crate) fn run(options: &ExplainOptions) -> Result<(), String> {
-    let checked = Config::load(&options.config, &SystemEnvironment)
+    let checked = Config::load_without_callers(&options.config, &SystemEnvironment)
         .and_then(Checked::of)
         .map_err(|faults| rendered(&faults))?;
     let explained = match &options.record {

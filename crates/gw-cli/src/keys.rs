@@ -102,7 +102,7 @@ fn open(config: &Path) -> Result<StoredKeys, String> {
 }
 
 fn load(config: &Path) -> Result<Config, String> {
-    Config::load(config, &SystemEnvironment).map_err(|faults| rendered(&faults))
+    Config::load_without_callers(config, &SystemEnvironment).map_err(|faults| rendered(&faults))
 }
 
 fn now() -> Result<UtcTime, String> {

@@ -37,7 +37,8 @@ pub(crate) fn source(options: &LedgerOptions) -> Result<LedgerSource, String> {
         return LedgerSource::of_store(store).map_err(|wrong| format!("error: {wrong}"));
     }
     let file = options.config.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-    let config = Config::load(file, &SystemEnvironment).map_err(|faults| rendered(&faults))?;
+    let config =
+        Config::load_without_callers(file, &SystemEnvironment).map_err(|faults| rendered(&faults))?;
     config.ledger_source().map_err(|faults| rendered(&faults))
 }
 

@@ -11,7 +11,8 @@ use crate::{
 /// Decides over every record again, and says what would change. Calls no provider.
 pub(crate) fn run(options: &ReplayOptions) -> Result<(), String> {
     let source = source(options)?;
-    let config = Config::load(&options.config, &SystemEnvironment).map_err(|faults| rendered(&faults))?;
+    let config = Config::load_without_callers(&options.config, &SystemEnvironment)
+        .map_err(|faults| rendered(&faults))?;
     // A configuration that was never served has no ledger yet, and then no keys there.
     let with_stored = config.clone().with_stored_keys();
     if with_stored.is_err() {
@@ -45,7 +46,8 @@ pub(crate) fn run(options: &ReplayOptions) -> Result<(), String> {
 /// Returns the ledger: a file, a store as `[ledger]` names it, or the new configuration's own.
 fn source(options: &ReplayOptions) -> Result<LedgerSource, String> {
     let Some(ledger) = &options.ledger else {
-        let config = Config::load(&options.config, &SystemEnvironment).map_err(|faults| rendered(&faults))?;
+        let config = Config::load_without_callers(&options.config, &SystemEnvironment)
+            .map_err(|faults| rendered(&faults))?;
         return config.ledger_source().map_err(|faults| rendered(&faults));
     };
     let of_store = LedgerSource::of_store(ledger);

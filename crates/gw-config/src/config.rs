@@ -71,14 +71,14 @@ impl Config {
         Self::load_for(path, environment, Callers::WithKey)
     }
 
-    /// Reads a configuration file for a batch of this process, to which nobody comes in: no tenant need have a key, and
+    /// Reads a configuration file for a process to which nobody comes in, such as a batch: no tenant need have a key, and
     /// what listeners alone need is not looked for outside the text. Those are the secrets of callers, of the admin plane
     /// and of the collector, and the certificates of the listeners.
     ///
     /// # Errors
     /// As [`Self::load`], but for what is not there or not looked for.
-    pub fn load_for_batch(path: &Path, environment: &dyn Environment) -> Result<Self, Diagnostics> {
-        Self::load_for(path, environment, Callers::Batch)
+    pub fn load_without_callers(path: &Path, environment: &dyn Environment) -> Result<Self, Diagnostics> {
+        Self::load_for(path, environment, Callers::Nobody)
     }
 
     fn load_for(path: &Path, environment: &dyn Environment, callers: Callers) -> Result<Self, Diagnostics> {

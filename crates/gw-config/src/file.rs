@@ -95,8 +95,8 @@ pub(crate) struct File {
 pub(crate) enum Callers {
     /// Nobody: a file without any key is a fault.
     WithKey,
-    /// Nobody: what the file says is used by a batch of this process alone, so a file without any key is none the worse.
-    Batch,
+    /// Nobody, with or without: this process alone uses what the file says, so a file without any key is none the worse.
+    Nobody,
     /// Everybody who reaches the loopback address: the configuration without a file.
     Anyone,
 }
@@ -106,7 +106,7 @@ impl Callers {
     pub(crate) const fn come_in(self) -> bool {
         match self {
             Self::WithKey | Self::Anyone => true,
-            Self::Batch => false,
+            Self::Nobody => false,
         }
     }
 }
@@ -258,7 +258,7 @@ fn tenants(
     read: impl Fn(Node<'_>, Span) -> Option<TenantEntry>,
 ) -> BTreeMap<TenantId, Located<TenantEntry>> {
     let node = match callers {
-        Callers::WithKey | Callers::Batch => section.required("tenants", "{ ... }"),
+        Callers::WithKey | Callers::Nobody => section.required("tenants", "{ ... }"),
         Callers::Anyone => section.optional("tenants"),
     };
     named(node, read)

@@ -59,6 +59,21 @@ fn a_bad_configuration_checks_with_exit_code_1_and_every_fault() {
 }
 
 #[test]
+fn keys_are_listed_and_reports_made_where_no_callers_secret_is_at_hand() {
+    let folder = TempDir::new().unwrap();
+    let config = good().replace("[server]", "[server]\nadmin_keys = [{ env = \"ADMIN\" }]");
+    std::fs::write(folder.path().join("gw.toml"), config).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = run_gw(folder.path(), arguments, &[]);
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (keys, faults) = run(&["keys", "list", "--config", "gw.toml"]);
+    assert!(keys.contains("dev") && faults.is_empty(), "{faults}");
+    let (_, faults) = run(&["ledger", "report", "--config", "gw.toml"]);
+    assert!(!faults.contains("KEY_A") && !faults.contains("ADMIN"), "{faults}");
+}
+
+#[test]
 fn a_bad_configuration_does_not_serve() {
     let folder = TempDir::new().unwrap();
     std::fs::write(folder.path().join("gw.toml"), "version = 2").unwrap();

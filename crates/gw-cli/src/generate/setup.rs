@@ -64,7 +64,7 @@ fn config(options: &GenerateOptions) -> Result<Config, String> {
                     options.config.display()
                 ));
             }
-            Config::load_for_batch(&options.config, &environment)
+            Config::load_without_callers(&options.config, &environment)
         }
     };
     config.map_err(|faults| rendered(&faults))

@@ -36,7 +36,7 @@ fn of(text: &str, environment: FixedEnvironment) -> FixedEnvironment {
 }
 
 fn batch(environment: &FixedEnvironment) -> Result<Config, Diagnostics> {
-    Config::load_for_batch(Path::new("gw.toml"), environment)
+    Config::load_without_callers(Path::new("gw.toml"), environment)
 }
 
 #[test]
