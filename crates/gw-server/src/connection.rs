@@ -21,6 +21,7 @@ use crate::{
     lifecycle::Phase,
     line::Line,
     refusal::Reason,
+    self_wakes::SelfWakes,
     service::{self, Plane},
     socket::Socket,
     stream_task::StreamTasks,
@@ -50,7 +51,7 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: 
     });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut closing = pin!(app.lifecycle.closing());
-    let (mut registered, mut told) = (false, false);
+    let (mut registered, mut told, self_wakes) = (false, false, SelfWakes::new());
     let ended = poll_fn(|cx| {
         // Registers the task once: after that the phase itself is cheaper to ask than the signal.
         if !registered {
@@ -61,7 +62,7 @@ pub(crate) async fn serve(app: Arc<App>, plane: Plane, stream: TcpStream, peer: 
             told = true;
             Connection::graceful_shutdown(connection.as_mut());
         }
-        connection.as_mut().poll(cx)
+        self_wakes.poll(connection.as_mut(), cx)
     })
     .await;
     if ended.is_err() {

@@ -41,6 +41,7 @@ mod paths;
 mod refusal;
 mod reloads;
 mod retry;
+mod self_wakes;
 mod server;
 mod service;
 mod socket;

@@ -63,6 +63,14 @@ impl<T, E> Participant<T, E> {
     }
 }
 
+impl<T, E> Participant<T, E> {
+    /// Has nobody woken until the next poll, which must follow: for who drives the call and reads it in one turn, and would
+    /// only wake itself.
+    pub fn hush(&mut self) {
+        self.shared.lock().forget_waker(self.reader);
+    }
+}
+
 impl<T: Clone, E: Clone> Participant<T, E> {
     /// Returns the next part of the answer, or how it ends; waits for it.
     ///

@@ -108,6 +108,8 @@ impl<T, E> State<T, E> {
         if self.end.is_none() {
             self.end = Some(end);
         }
+        // Who ends it hears of it here: those who leave after it must wake nobody.
+        self.upstream = None;
         self.wakers()
     }
 
@@ -131,6 +133,12 @@ impl<T, E> State<T, E> {
     pub(super) fn wait_reader(&mut self, reader: u64, waker: &Waker) {
         if let Some(reader) = self.readers.get_mut(&reader) {
             reader.waker = Some(waker.clone());
+        }
+    }
+
+    pub(super) fn forget_waker(&mut self, reader: u64) {
+        if let Some(reader) = self.readers.get_mut(&reader) {
+            reader.waker = None;
         }
     }
 

@@ -125,6 +125,7 @@ impl Leader {
     /// Polls for the next part of the answer, driving the call where no task does.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next<Part, Failure>> {
         loop {
+            self.reader.hush();
             self.call.poll(cx);
             match self.reader.poll_next(cx) {
                 Poll::Ready(Next::Item(Part::Call(_))) => {}

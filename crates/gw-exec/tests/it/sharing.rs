@@ -1,11 +1,12 @@
 //! Step 6: equal requests in flight share one call.
 
 use std::{
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Wake, Waker},
     time::Duration,
 };
 
@@ -181,6 +182,28 @@ async fn equal_requests_in_flight_make_one_call_and_one_cost() {
     assert_eq!(cost, Money::from_micros(41 + 2 * 13));
     assert!(records.iter().all(|record| record.outcome == Outcome::Ok));
     assert_eq!(scene.ask(request()).await.unwrap().unwrap().head.cache, CacheState::Exact);
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_alone_is_woken_by_its_answer_and_never_by_itself() {
+    let (scene, woken) = (Scene::new(), Arc::new(Woken::default()));
+    let waker = Waker::from(Arc::clone(&woken));
+    let (identity, mut cx) = (caller(), Context::from_waker(&waker));
+    let mut asked = pin!(scene.house.ask_as(&identity, request()));
+    assert!(asked.as_mut().poll(&mut cx).is_pending());
+    assert_eq!((scene.calls(), woken.0.load(Ordering::Relaxed)), ((1, 0), 0));
+    scene.answer(0, Ok(answer()));
+    assert!(asked.poll(&mut cx).is_ready());
+    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,143 @@
+//! Futures that wake themselves while they are polled.
+//!
+//! Reading a body inside of its connection's own task does that, and so does a call that tells its only reader of the
+//! answer. The runtime would put the task behind all others and wake another thread to look for work that is not there;
+//! here the future is polled once more instead.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::task::AtomicWaker;
+
+/// Polls in one turn of the task, at most: others want their turn too.
+const POLLS_MAX: usize = 16;
+
+/// Nobody polls.
+const IDLE: u8 = 0;
+/// The future is being polled.
+const POLLED: u8 = 1;
+/// The future is to be polled: by the one who polls it, or by the task, which was woken.
+const WOKEN: u8 = 2;
+
+/// The waker of one future.
+pub(crate) struct SelfWakes {
+    own: Arc<Own>,
+    waker: Waker,
+}
+
+#[derive(Debug)]
+struct Own {
+    state: AtomicU8,
+    task: AtomicWaker,
+}
+
+impl Wake for Own {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // A swap and not a store, so that who polls next sees what the waker of this saw.
+        if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
+            self.task.wake();
+        }
+    }
+}
+
+impl SelfWakes {
+    pub(crate) fn new() -> Self {
+        let own = Arc::new(Own { state: AtomicU8::new(IDLE), task: AtomicWaker::new() });
+        let waker = Waker::from(Arc::clone(&own));
+        Self { own, waker }
+    }
+
+    /// Polls the future until it is ready or waits for somebody else.
+    pub(crate) fn poll<F: Future>(&self, mut future: Pin<&mut F>, cx: &Context<'_>) -> Poll<F::Output> {
+        let Own { state, task } = &*self.own;
+        task.register(cx.waker());
+        for _ in 0..POLLS_MAX {
+            state.swap(POLLED, Ordering::AcqRel);
+            let polled = future.as_mut().poll(&mut Context::from_waker(&self.waker));
+            let waits = state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            if waits || polled.is_ready() {
+                return polled;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        pin::pin,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::{Context, Poll, Wake, Waker},
+    };
+
+    use super::{POLLS_MAX, SelfWakes};
+
+    #[derive(Default)]
+    struct Counted(AtomicUsize);
+
+    impl Wake for Counted {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Polls a future that wakes itself so many times once; returns how often it was polled, and whether its task was woken.
+    fn check(wakes: usize) -> (usize, usize) {
+        let counted = Arc::new(Counted::default());
+        let waker = Waker::from(Arc::clone(&counted));
+        let mut polls = 0;
+        let future = pin!(poll_fn(|cx| {
+            polls += 1;
+            if polls <= wakes {
+                cx.waker().wake_by_ref();
+            }
+            Poll::<()>::Pending
+        }));
+        assert!(SelfWakes::new().poll(future, &Context::from_waker(&waker)).is_pending());
+        (polls, counted.0.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn a_future_that_wakes_itself_is_polled_again_and_its_task_is_not_woken() {
+        assert_eq!(check(0), (1, 0));
+        assert_eq!(check(3), (4, 0));
+        assert_eq!(check(usize::MAX), (POLLS_MAX, 1));
+    }
+
+    #[test]
+    fn who_wakes_it_later_wakes_the_task_once() {
+        let counted = Arc::new(Counted::default());
+        let waker = Waker::from(Arc::clone(&counted));
+        let cx = Context::from_waker(&waker);
+        let wakes = SelfWakes::new();
+        let (mut kept, mut polls) = (None::<Waker>, 0);
+        for turn in 1..=2 {
+            let future = pin!(poll_fn(|cx| {
+                polls += 1;
+                kept = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            }));
+            assert!(wakes.poll(future, &cx).is_pending());
+            let kept = kept.clone().unwrap();
+            kept.wake_by_ref();
+            kept.wake();
+            assert_eq!((polls, counted.0.load(Ordering::Relaxed)), (turn, turn));
+        }
+    }
+}
