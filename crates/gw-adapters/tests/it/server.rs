@@ -17,6 +17,8 @@ use tokio::{
 pub(crate) enum Act {
     /// Writes the bytes and waits for the next request.
     Answer(String),
+    /// Waits until the gate is open, writes the bytes and waits for the next request.
+    AnswerBehind(watch::Receiver<bool>, String),
     /// Writes the pieces one by one, and waits for the next request.
     Pieces(Vec<Vec<u8>>),
     /// Writes the bytes and then nothing until the client closes.
@@ -129,6 +131,9 @@ async fn serve(mut socket: TcpStream, script: &Script, seen: &Mutex<Vec<String>>
         };
         let stays = match script(number, &request) {
             Act::Answer(text) => socket.write_all(text.as_bytes()).await.is_ok(),
+            Act::AnswerBehind(mut gate, text) => {
+                gate.wait_for(|open| *open).await.is_ok() && socket.write_all(text.as_bytes()).await.is_ok()
+            }
             Act::Pieces(pieces) => write_pieces(&mut socket, &pieces).await,
             Act::AnswerThenSilence(text) => {
                 let _ = socket.write_all(text.as_bytes()).await;
