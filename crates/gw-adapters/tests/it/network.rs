@@ -180,7 +180,9 @@ async fn a_new_connection_that_is_reset_at_once_is_a_failure_and_no_loop() {
 async fn calls_that_want_more_connections_than_there_are_all_end_when_the_network_fails() {
     let (gate, behind) = watch::channel(true);
     let act = Act::AnswerBehind(behind, json("200 OK", ANSWER));
-    let (server, proxy, setup) = behind_proxy(act, TransportConfig { head_timeout: SHORT, ..limits() }).await;
+    // With ten times the room: a call that is only slow would cost a connection too.
+    let limits = TransportConfig { head_timeout: SHORT * 10, ..limits() };
+    let (server, proxy, setup) = behind_proxy(act, limits).await;
     for fault in [Link::Resets, Link::Vanishes, Link::Closes, Link::LosesAnswer] {
         // The network fails while every connection there is has a call: a kept one could lose a later answer as well.
         server.wait_for(|seen| seen.open <= 4).await;
