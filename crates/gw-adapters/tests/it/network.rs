@@ -187,12 +187,13 @@ async fn calls_that_want_more_connections_than_there_are_all_end_when_the_networ
         // The network fails while every connection there is has a call: a kept one could lose a later answer as well.
         server.wait_for(|seen| seen.open <= 4).await;
         gate.send_replace(false);
+        let before = server.requests().len();
         let calls = (0..40).map(|_| {
             let setup = Arc::clone(&setup);
             tokio::spawn(async move { setup.plain().await })
         });
         let calls: Vec<_> = calls.collect();
-        server.wait_for_requests(server.requests().len() + 4).await;
+        server.wait_for_requests(before + 4).await;
         proxy.set_open(fault);
         gate.send_replace(true);
         for ended in join_all(calls).await {
