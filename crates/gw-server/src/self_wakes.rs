@@ -79,28 +79,16 @@ mod tests {
     use std::{
         future::poll_fn,
         pin::pin,
-        sync::{
-            Arc,
-            atomic::{AtomicUsize, Ordering},
-        },
-        task::{Context, Poll, Wake, Waker},
+        task::{Context, Poll, Waker},
     };
+
+    use futures_test::task::new_count_waker;
 
     use super::{POLLS_MAX, SelfWakes};
 
-    #[derive(Default)]
-    struct Counted(AtomicUsize);
-
-    impl Wake for Counted {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// Polls a future that wakes itself so many times once; returns how often it was polled, and whether its task was woken.
     fn check(wakes: usize) -> (usize, usize) {
-        let counted = Arc::new(Counted::default());
-        let waker = Waker::from(Arc::clone(&counted));
+        let (waker, woken) = new_count_waker();
         let mut polls = 0;
         let future = pin!(poll_fn(|cx| {
             polls += 1;
@@ -110,7 +98,7 @@ mod tests {
             Poll::<()>::Pending
         }));
         assert!(SelfWakes::new().poll(future, &Context::from_waker(&waker)).is_pending());
-        (polls, counted.0.load(Ordering::Relaxed))
+        (polls, woken.get())
     }
 
     #[test]
@@ -122,8 +110,7 @@ mod tests {
 
     #[test]
     fn who_wakes_it_later_wakes_the_task_once() {
-        let counted = Arc::new(Counted::default());
-        let waker = Waker::from(Arc::clone(&counted));
+        let (waker, woken) = new_count_waker();
         let cx = Context::from_waker(&waker);
         let wakes = SelfWakes::new();
         let (mut kept, mut polls) = (None::<Waker>, 0);
@@ -137,7 +124,7 @@ mod tests {
             let kept = kept.clone().unwrap();
             kept.wake_by_ref();
             kept.wake();
-            assert_eq!((polls, counted.0.load(Ordering::Relaxed)), (turn, turn));
+            assert_eq!((polls, woken.get()), (turn, turn));
         }
     }
 }

@@ -207,37 +207,25 @@ impl Drop for ManualSleep {
 #[cfg(test)]
 mod tests {
     use std::{
-        sync::{
-            Arc,
-            atomic::{AtomicUsize, Ordering},
-        },
-        task::{Context, Poll, Wake, Waker},
+        task::{Context, Poll},
         time::Duration,
     };
 
+    use futures_test::task::new_count_waker;
+
     use super::{Clock, ManualClock, MonoTime};
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 
     #[test]
     fn sleepers_wake_at_their_instant_and_leave_on_drop() {
         let clock = ManualClock::default();
-        let count = Arc::new(Count::default());
-        let waker = Waker::from(Arc::clone(&count));
+        let (waker, count) = new_count_waker();
         let mut cx = Context::from_waker(&waker);
         let mut sleep = clock.sleep_until(MonoTime::from_nanos(10));
         assert_eq!(sleep.as_mut().poll(&mut cx), Poll::Pending);
         clock.advance(Duration::from_nanos(9));
-        assert_eq!((count.0.load(Ordering::Relaxed), clock.sleepers()), (0, 1));
+        assert_eq!((count.get(), clock.sleepers()), (0, 1));
         assert_eq!(clock.advance_to_next_sleeper(), Some(MonoTime::from_nanos(10)));
-        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(count.get(), 1);
         assert_eq!(sleep.as_mut().poll(&mut cx), Poll::Ready(()));
         let mut other = clock.sleep_until(MonoTime::from_nanos(99));
         assert_eq!(other.as_mut().poll(&mut cx), Poll::Pending);

@@ -45,8 +45,8 @@ pub(crate) const TEST_KIT: &str = "gw-testkit";
 /// Outside crates that the tests of any member may name, with any features that are not forbidden.
 #[rustfmt::skip] // One name a line would hide the rows.
 pub(crate) const TEST_CRATES: &[&str] = &[
-    "async-trait", "bytes", "divan", "futures-util", "governor", "http", "http-body-util", "hyper",
-    "hyper-util", "insta", "loom", "mockall", "proptest", "serde_json", "shuttle", "tempfile", "tokio",
+    "async-trait", "bytes", "divan", "futures-test", "futures-util", "governor", "http", "http-body-util",
+    "hyper", "hyper-util", "insta", "loom", "mockall", "proptest", "serde_json", "shuttle", "tempfile", "tokio",
 ];
 
 const NOTHING: Row = Row {

@@ -1,13 +1,8 @@
 //! Flights, turn by turn.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-};
+use std::task::{Context, Poll, Waker};
 
+use futures_test::task::new_count_waker;
 use gw_types::{DeploymentName, Operation, RouteName, TenantId};
 
 use super::{Abandoned, FlightConfig, Flights, Joined, Next, Participant, Upstream};
@@ -76,23 +71,13 @@ fn everybody_reads_the_whole_answer_of_one_call() {
     assert_eq!([next(&mut leader), next(&mut leader)], [Some(Next::Item(2)), Some(Next::Complete)]);
 }
 
-#[derive(Default)]
-struct Counted(AtomicUsize);
-
-impl Wake for Counted {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn who_drives_and_reads_in_one_turn_wakes_nobody_but_others() {
     let (flights, key) = (flights(9), key("t"));
     let (mut upstream, mut leader) = lead(&flights, &key);
     let mut other = follow(&flights, &key);
-    let [own, others] = [(); 2].map(|()| Arc::new(Counted::default()));
-    let wakers = [&own, &others].map(|counted| Waker::from(Arc::clone(counted)));
-    let [mut cx, mut other_cx] = wakers.each_ref().map(Context::from_waker);
+    let [(own, own_wakes), (others, others_wakes)] = [new_count_waker(), new_count_waker()];
+    let [mut cx, mut other_cx] = [&own, &others].map(Context::from_waker);
     assert!(leader.poll_next(&mut cx).is_pending() && other.poll_next(&mut other_cx).is_pending());
     assert!(upstream.poll_abandoned(&mut cx).is_pending());
     leader.hush();
@@ -100,8 +85,7 @@ fn who_drives_and_reads_in_one_turn_wakes_nobody_but_others() {
     upstream.complete();
     assert_eq!([next(&mut leader), next(&mut other)], [Some(Next::Item(1)), Some(Next::Item(1))]);
     drop(leader);
-    let woken = [own, others].map(|counted| counted.0.load(Ordering::Relaxed));
-    assert_eq!(woken, [0, 1]);
+    assert_eq!([own_wakes.get(), others_wakes.get()], [0, 1]);
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Wake, Waker},
+    task::Context,
     time::Duration,
 };
 
 use async_trait::async_trait;
+use futures_test::task::new_count_waker;
 use futures_util::StreamExt;
 use gw_cache::CachePolicy;
 use gw_exec::{Body, Failure, Relay, RelayItem, Reply, RoutePolicy, StreamBody, Target};
@@ -184,26 +185,16 @@ async fn equal_requests_in_flight_make_one_call_and_one_cost() {
     assert_eq!(scene.ask(request()).await.unwrap().unwrap().head.cache, CacheState::Exact);
 }
 
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn one_alone_is_woken_by_its_answer_and_never_by_itself() {
-    let (scene, woken) = (Scene::new(), Arc::new(Woken::default()));
-    let waker = Waker::from(Arc::clone(&woken));
+    let (scene, (waker, woken)) = (Scene::new(), new_count_waker());
     let (identity, mut cx) = (caller(), Context::from_waker(&waker));
     let mut asked = pin!(scene.house.ask_as(&identity, request()));
     assert!(asked.as_mut().poll(&mut cx).is_pending());
-    assert_eq!((scene.calls(), woken.0.load(Ordering::Relaxed)), ((1, 0), 0));
+    assert_eq!((scene.calls(), woken.get()), ((1, 0), 0));
     scene.answer(0, Ok(answer()));
     assert!(asked.poll(&mut cx).is_ready());
-    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+    assert_eq!(woken.get(), 1);
 }
 
 #[tokio::test(start_paused = true)]
