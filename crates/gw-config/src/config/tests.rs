@@ -1,6 +1,5 @@
 //! What the reader says about one change to a sound file: place, fault and remedy.
 
-mod batch;
 mod catalogue;
 mod credentials;
 mod environment;
@@ -9,6 +8,7 @@ mod limits;
 mod providers;
 mod routes;
 mod schema;
+mod without_callers;
 
 use crate::{Config, Diagnostics, FixedEnvironment};
 

@@ -1,4 +1,4 @@
-//! A configuration that is read for a batch: nobody comes in, so what listeners alone need may be elsewhere.
+//! A configuration that is read for a batch, or for a command that nobody calls: what listeners alone need may be elsewhere.
 
 use std::path::Path;
 
