@@ -256,10 +256,10 @@ impl Queue {
             }
         }
         // The pool is in use. A slot that came back under another cap may still serve someone with a reserved slot.
+        // Who is turned away there has not used it.
         while let Some(flow) = self.flows.next_fresh() {
-            if !self.turn_of(&flow, &mut wakers) {
-                self.flows.pass_on(&flow);
-            }
+            while self.turn_of(&flow, &mut wakers) {}
+            self.flows.pass_on(&flow);
         }
         // A tenant whose call has ended, or that has just come, may have one free, too.
         if let Some(tenant) = tenant {
@@ -270,7 +270,7 @@ impl Queue {
         wakers
     }
 
-    /// Tries a turn of one flow out of order; returns whether it served someone.
+    /// Tries a turn of one flow out of order; returns whether somebody has left for it, served or turned away.
     fn turn_of(&mut self, flow: &FlowId, wakers: &mut Wakers) -> bool {
         let before = self.flows.waiting_in(flow);
         let turn = self.flows.head(flow);

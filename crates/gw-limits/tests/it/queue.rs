@@ -247,6 +247,27 @@ fn where_the_queue_does_not_get_empty_the_oldest_are_shed_and_the_last_is_served
 }
 
 #[test]
+fn who_is_shed_leaves_a_freed_slot_to_who_can_use_it() {
+    let reserved = TenantLimitsConfig { reserved_concurrency: 1, ..none() };
+    let global = ScopeLimitsConfig { max_concurrency: Some(2), ..ScopeLimitsConfig::default() };
+    let scopes = ScopesConfig { global, ..ScopesConfig::default() };
+    let house = House::new(&[("a", &reserved), ("b", &none()), ("c", &none())], 2, &scopes);
+    let _held = house.subject("b").slot().unwrap();
+    let mut waits: Vec<_> = ["b", "c"].iter().map(|name| house.acquire(name, ticket()).unwrap()).collect();
+    let own = house.slot(&mut house.acquire("a", ticket()).unwrap());
+    house.manual.advance(Duration::from_secs(11));
+    let mut last = house.acquire("a", ticket()).unwrap();
+    waits.push(house.acquire("c", ticket()).unwrap());
+    // It frees one under the cap of all. B cannot use it, nor can C, whose oldest is shed at the look.
+    drop(own);
+    drop(house.slot(&mut last));
+    assert!(house.waits(&mut waits[0]) && house.waits(&mut waits[2]));
+    assert!(
+        matches!(house.poll(&mut waits[1]), Poll::Ready(Err(error)) if error.subject() == Some("max_queue"))
+    );
+}
+
+#[test]
 fn raised_limits_are_handed_out() {
     let house = House::new(&[("a", &none())], 1, &ScopesConfig::default());
     let _held = house.subject("a").slot().unwrap();
