@@ -14,6 +14,7 @@ use gw_types::{ErrorKind, GatewayError};
 
 use crate::{
     app::App,
+    gate::Gate,
     lifecycle::Phase,
     refusal::{fault, shutting_down},
     wire::StreamEnding,
@@ -27,11 +28,12 @@ pub(crate) struct Events {
     relay: Option<Box<Relay>>,
     ending: StreamEnding,
     app: Arc<App>,
+    gate: Gate,
 }
 
 impl Events {
     pub(crate) fn new(relay: Box<Relay>, ending: StreamEnding, app: Arc<App>) -> Self {
-        Self { relay: Some(relay), ending, app }
+        Self { relay: Some(relay), ending, app, gate: Gate::new() }
     }
 
     /// Returns the next bytes, or `None` once the stream has ended.
@@ -40,9 +42,11 @@ impl Events {
             let Some(relay) = &mut self.relay else { return Poll::Ready(None) };
             if self.app.lifecycle.phase() == Phase::Closing {
                 relay.abort(shutting_down());
+                self.gate.open();
             }
             // A fault in the pipeline must not take the connection's other requests with it.
-            let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(relay).poll_next(cx)));
+            let poll = |cx: &mut Context<'_>| Pin::new(relay).poll_next(cx);
+            let polled = catch_unwind(AssertUnwindSafe(|| self.gate.poll(cx, poll)));
             let Ok(polled) = polled else {
                 tracing::error!("a stream met a fault of gw's own");
                 let last = self.ending.failed(&fault());

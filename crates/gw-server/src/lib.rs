@@ -33,6 +33,7 @@ mod credentials;
 mod data;
 mod events;
 mod evidence;
+mod gate;
 mod lifecycle;
 mod line;
 mod log_line;

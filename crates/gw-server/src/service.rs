@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
-    task::Poll,
+    task::{Context, Poll},
 };
 
 use http::{Request, Version};
@@ -16,6 +16,7 @@ use crate::{
     admin,
     answer::{self, Answer},
     cors, data,
+    gate::Gate,
     lifecycle::Phase,
     line::{InFlight, Line},
     paths::DataPath,
@@ -52,11 +53,13 @@ pub(crate) async fn answer(line: Arc<Line>, plane: Plane, request: Box<Request<I
     };
     let mut answer = {
         let mut handler = pin!(handle(line, plane, request));
+        let gate = Gate::new();
         poll_fn(|cx| {
             if line.app.lifecycle.phase() == Phase::Closing {
                 return Poll::Ready(ended(data::refuse(&line.app, &Refusal::draining(), dialect), closes));
             }
-            catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))).unwrap_or_else(|_| {
+            let poll = |cx: &mut Context<'_>| handler.as_mut().poll(cx);
+            catch_unwind(AssertUnwindSafe(|| gate.poll(cx, poll))).unwrap_or_else(|_| {
                 tracing::error!("a request met a fault of gw's own");
                 Poll::Ready(ended(data::refuse(&line.app, &Refusal::fault(), dialect), closes))
             })

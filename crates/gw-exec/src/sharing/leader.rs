@@ -127,8 +127,12 @@ impl Leader {
         loop {
             self.reader.hush();
             self.call.poll(cx);
-            match self.reader.poll_next(cx) {
-                Poll::Ready(Next::Item(Part::Call(_))) => {}
+            let mut next = self.reader.poll_next(cx);
+            if matches!(next, Poll::Ready(Next::Item(Part::Call(_)))) {
+                // Its own; the call has not moved since.
+                next = self.reader.poll_next(cx);
+            }
+            match next {
                 Poll::Ready(Next::Item(part)) => {
                     // The timer is asked only while nothing has come: behind a slow reader something always has.
                     if self.state.clock.now() > self.deadline {
