@@ -4,11 +4,11 @@ mod input;
 mod output;
 mod progress;
 mod setup;
-mod write;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::StreamExt;
+use gw_config::ResultLines;
 use gw_exec::{Batch, GenerationResult, GenerationStatus, Stop};
 use gw_types::ErrorKind;
 
@@ -64,7 +64,7 @@ async fn work(
     stop: impl Future<Output = ()>,
     format: Format,
 ) -> Result<(), String> {
-    let (mut early, mut line) = (None, Vec::new());
+    let (mut early, mut lines) = (None, ResultLines::default());
     let mut stop = pin!(stop);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -73,7 +73,7 @@ async fn work(
             next = batch.next() => {
                 let Some(result) = next else { break };
                 progress.count(&result);
-                let Err(error) = keep(&mut output, intake, &result, &mut line) else { continue };
+                let Err(error) = keep(&mut output, intake, &result, &mut lines) else { continue };
                 if early.is_none() {
                     early = Some(Early::Unwritable(error));
                     batch.cancel();
@@ -100,12 +100,11 @@ fn keep(
     output: &mut Output,
     intake: &Intake,
     result: &GenerationResult,
-    line: &mut Vec<u8>,
+    lines: &mut ResultLines,
 ) -> Result<(), String> {
     match result.status {
         GenerationStatus::Ok | GenerationStatus::Failed => {
-            write::line(result, intake.form(), line).map_err(|error| error.to_string())?;
-            output.append(line)
+            output.append(lines.write(result, intake.form()).map_err(|error| error.to_string())?)
         }
         GenerationStatus::Cancelled => Ok(()),
     }

@@ -1,11 +1,17 @@
-//! The lines of a batch's input: gw's own form and OpenAI's batch file, read into requests.
+//! The lines of a batch: its input, in gw's own form and OpenAI's batch file, read into requests, and its results.
 
-use bytes::Bytes;
-use gw_dialects::{completions, embeddings, openai, responses};
+mod result;
+
+use std::fmt::Display;
+
+use bytes::{Bytes, BytesMut};
+use gw_dialects::{JsonWriter, completions, embeddings, openai, responses};
 use gw_exec::{GenerationRequest, ModelIdentity};
 use gw_types::{BoundedText, ErrorKind, GatewayError, NormalizedRequest, Operation, RequestContext};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Number, value::RawValue};
+
+pub use self::result::ResultLines;
 
 /// Bytes of an id, at most.
 const ID_BYTES_MAX: usize = 512;
@@ -54,32 +60,32 @@ pub struct GenerationSpec {
 }
 
 /// How an answer is sampled, in the field's own words; what is absent is left to the provider.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampling {
     /// From 0 to 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub temperature: Option<Number>,
     /// From 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub top_p: Option<Number>,
     /// Output tokens of each answer, at most.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub max_tokens: Option<u64>,
     /// Answers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub n: Option<u32>,
     /// For answers that can be had again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub seed: Option<i64>,
     /// Texts at which an answer ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub stop: Option<Vec<String>>,
     /// From -2 to 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub presence_penalty: Option<Number>,
     /// From -2 to 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub frequency_penalty: Option<Number>,
 }
 
@@ -103,31 +109,10 @@ pub enum GenerationForm {
     OpenAiBatch,
 }
 
-#[derive(Serialize)]
-struct ChatBody<'a> {
-    model: &'a str,
-    messages: Messages<'a>,
-    #[serde(flatten)]
-    sampling: &'a Sampling,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
+/// What stands for an item's messages.
 enum Messages<'a> {
     Given(&'a RawValue),
-    OfPrompt([UserMessage<'a>; 1]),
-}
-
-#[derive(Serialize)]
-struct UserMessage<'a> {
-    role: &'static str,
-    content: &'a str,
+    OfPrompt(&'a str),
 }
 
 /// Bytes of a body beside its messages, mostly.
@@ -146,9 +131,7 @@ impl GenerationSpec {
     pub fn into_request(self, model: Option<&str>) -> Result<GenerationRequest, InvalidGeneration> {
         let (messages, bytes) = match (&self.messages, &self.prompt) {
             (Some(messages), None) => (Messages::Given(messages), messages.get().len()),
-            (None, Some(prompt)) => {
-                (Messages::OfPrompt([UserMessage { role: "user", content: prompt }]), prompt.len())
-            }
+            (None, Some(prompt)) => (Messages::OfPrompt(prompt), prompt.len()),
             (Some(_), Some(_)) => {
                 return Err(InvalidGeneration::new(
                     "both `prompt` and `messages` stand there; write one of them",
@@ -164,17 +147,8 @@ impl GenerationSpec {
                 "no `model` stands there, and none is set for the whole batch with `--model`",
             )
         })?;
-        let body = ChatBody {
-            model,
-            messages,
-            sampling: &self.sampling,
-            tools: self.tools.as_deref(),
-            tool_choice: self.tool_choice.as_deref(),
-            response_format: self.response_format.as_deref(),
-        };
-        let mut written = Vec::with_capacity(bytes + BESIDE_BYTES);
-        serde_json::to_writer(&mut written, &body)
-            .map_err(|error| InvalidGeneration::new(error.to_string()))?;
+        let mut written = BytesMut::with_capacity(bytes + BESIDE_BYTES);
+        JsonWriter::within(&mut written, |json| json.object(|json| self.write_body(json, model, &messages)));
         let label = |text: Option<String>| text.map(|text| BoundedText::new(&text));
         let endpoint = self.endpoint_type.or_else(|| Some("openai-chat".to_owned()));
         Ok(GenerationRequest {
@@ -185,8 +159,55 @@ impl GenerationSpec {
                 label(self.model_revision),
                 label(self.tokenizer_revision),
             ),
-            request: normalized(Operation::Chat, written.into())?,
+            request: normalized(Operation::Chat, written.freeze())?,
         })
+    }
+
+    fn write_body(&self, json: &mut JsonWriter, model: &str, messages: &Messages<'_>) {
+        json.member_string("model", model);
+        match messages {
+            Messages::Given(messages) => json.member_raw("messages", messages.get()),
+            Messages::OfPrompt(prompt) => json.member_array("messages", |json| {
+                json.object(|json| {
+                    json.member_string("role", "user");
+                    json.member_string("content", prompt);
+                });
+            }),
+        }
+        self.sampling.write(json);
+        let raw = [
+            ("tools", &self.tools),
+            ("tool_choice", &self.tool_choice),
+            ("response_format", &self.response_format),
+        ];
+        for (name, value) in raw {
+            if let Some(value) = value {
+                json.member_raw(name, value.get());
+            }
+        }
+    }
+}
+
+impl Sampling {
+    fn write(&self, json: &mut JsonWriter) {
+        let Self { temperature, top_p, max_tokens, n, seed, stop, presence_penalty, frequency_penalty } =
+            self;
+        number(json, "temperature", temperature.as_ref());
+        number(json, "top_p", top_p.as_ref());
+        number(json, "max_tokens", *max_tokens);
+        number(json, "n", *n);
+        number(json, "seed", *seed);
+        if let Some(stop) = stop {
+            json.member_array("stop", |json| stop.iter().for_each(|text| json.string(text)));
+        }
+        number(json, "presence_penalty", presence_penalty.as_ref());
+        number(json, "frequency_penalty", frequency_penalty.as_ref());
+    }
+}
+
+fn number(json: &mut JsonWriter, name: &str, number: Option<impl Display>) {
+    if let Some(number) = number {
+        json.member_number(name, number);
     }
 }
 
@@ -217,7 +238,12 @@ pub fn read_generation(
     line: &[u8],
     model: Option<&str>,
 ) -> Result<(GenerationRequest, GenerationForm), InvalidGeneration> {
-    match serde_json::from_slice::<GenerationSpec>(line) {
+    // As text where it is text: what is known of the whole line need not be looked for in each of its strings.
+    let spec = match std::str::from_utf8(line) {
+        Ok(line) => serde_json::from_str::<GenerationSpec>(line),
+        Err(_) => serde_json::from_slice(line),
+    };
+    match spec {
         Ok(spec) => Ok((spec.into_request(model)?, GenerationForm::Gw)),
         // The name of its id is none of gw's own form, whose reading ends there.
         Err(_) if serde_json::from_slice::<Probe<'_>>(line).is_ok_and(|probe| probe.custom_id.is_some()) => {

@@ -86,7 +86,7 @@ pub use self::{
     diagnostics::{Diagnostic, Diagnostics, Severity},
     endpoint::{BatchLimits, Endpoint},
     environment::{Environment, FixedEnvironment, SystemEnvironment},
-    generation::{GenerationForm, GenerationSpec, InvalidGeneration, Sampling, read_generation},
+    generation::{GenerationForm, GenerationSpec, InvalidGeneration, ResultLines, Sampling, read_generation},
     keys::{Issuer, IssuerTable, Jwks, NewKey, NoEntropy, NotACaller, TokenAlgorithm},
     record::{LedgerSource, NewCheckpointKey},
     record_sums::{RecordGroup, RecordSums, record_sums},

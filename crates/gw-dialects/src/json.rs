@@ -15,11 +15,11 @@ mod tests;
 
 use std::ops::Range;
 
+pub use self::write::Writer;
 pub(crate) use self::{
     place::value_at,
     text::Text,
     tree::{Node, Value, whole},
-    write::Writer,
 };
 
 /// Levels of arrays and objects that are read; one more is a fault.

@@ -56,3 +56,5 @@ pub mod sse;
 pub mod translate;
 /// Servers that speak OpenAI's formats with differences of their own.
 pub mod vendors;
+
+pub use self::json::Writer as JsonWriter;

@@ -30,7 +30,7 @@ pub(super) fn string(bytes: &[u8], start: usize) -> Result<(usize, bool), Fault>
 
 /// Returns where the first quote, backslash or control character stands: eight bytes at a step, as names are short, and
 /// behind the first ones by blocks.
-fn plain_end(bytes: &[u8], start: usize) -> usize {
+pub(super) fn plain_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
         let found = special(u64::from_le_bytes(*chunk));
