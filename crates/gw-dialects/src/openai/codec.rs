@@ -8,10 +8,13 @@ use gw_types::{
     AnswerFacts, BoundedText, Choice, Completion, DialectCodec, FinishReason, NormalizedRequest, Question,
     StreamCollector, StreamItem, ToolCall, Usage,
 };
+use memchr::memchr_iter;
 
 use super::{
+    chunk::Chunk,
     content::Part as PartKind,
     decode, finish, question,
+    template::Template,
     wire::{Call, Content, Document, DocumentChoice, Message, Part},
 };
 use crate::json::value_at;
@@ -67,6 +70,8 @@ pub(crate) fn choices(raw: &Bytes, part: PartKind) -> Option<Vec<Choice>> {
 /// Collects a streamed answer.
 pub(crate) struct Collector {
     collected: Collected,
+    /// What most chunks look like, and where their text goes.
+    known: Option<(Template, Place)>,
     bytes: usize,
     served_model: Option<BoundedText>,
     usage: Option<Usage>,
@@ -75,7 +80,7 @@ pub(crate) struct Collector {
 impl Collector {
     /// Returns a collector of chunks whose choices hold their content in the field of `part`.
     pub(crate) fn of(part: PartKind) -> Self {
-        Self { collected: Collected::of(part), bytes: 0, served_model: None, usage: None }
+        Self { collected: Collected::of(part), known: None, bytes: 0, served_model: None, usage: None }
     }
 }
 
@@ -100,12 +105,12 @@ impl StreamCollector for Collector {
             self.usage = Some(**usage);
         }
         // Items hold whole events in canonical framing: one line of data, then a blank line.
-        for line in item.raw.split(|byte| *byte == b'\n') {
+        let mut from = 0;
+        for end in memchr_iter(b'\n', &item.raw).chain([item.raw.len()]) {
+            let line = item.raw.get(from..end).unwrap_or_default();
+            from = end + 1;
             if let Some(data) = line.strip_prefix(b"data: ") {
-                match serde_json::from_slice(data) {
-                    Ok(document) => self.collected.document(document),
-                    Err(_) => self.collected.unreadable = true,
-                }
+                self.collected.unreadable |= self.chunk(data).is_none();
             }
         }
     }
@@ -117,6 +122,52 @@ impl StreamCollector for Collector {
     fn finish(self: Box<Self>) -> Option<Completion> {
         let choices = self.collected.into_choices()?;
         Some(Completion { choices, served_model: self.served_model, usage: self.usage })
+    }
+}
+
+impl Collector {
+    /// Reads a chunk; one that differs from the one before in its text alone is not taken apart again.
+    fn chunk(&mut self, data: &[u8]) -> Option<()> {
+        let chunk = std::str::from_utf8(data).ok()?;
+        if let Some((template, place)) = &self.known
+            && let Some(said) = template.text(chunk)
+        {
+            return self.collected.add_text(*place, chunk.get(said.span())?, said.is_escaped());
+        }
+        let document = serde_json::from_str(chunk).ok()?;
+        let place = Place::of(&document, self.collected.part);
+        self.known = place.and_then(|place| {
+            let template = Template::of(chunk, &Chunk::read(chunk, self.collected.part).ok()?)?;
+            Some((template, place))
+        });
+        self.collected.document(document);
+        Some(())
+    }
+}
+
+/// Where the one text of a chunk goes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    index: usize,
+    is_reasoning: bool,
+}
+
+impl Place {
+    /// Returns the place, if the chunk can have one text only.
+    fn of(document: &Document, part: PartKind) -> Option<Self> {
+        let [choice] = &*document.choices else { return None };
+        let is_reasoning = match part {
+            PartKind::Text => false,
+            PartKind::Delta | PartKind::Message => {
+                let message = choice.message.as_ref()?;
+                match (&message.content, message.reasoning_content.as_ref().or(message.reasoning.as_ref())) {
+                    (Some(Content::Text(_)), None) => false,
+                    (None, Some(Content::Text(_))) => true,
+                    (None | Some(_), None | Some(_)) => return None,
+                }
+            }
+        };
+        Some(Self { index: choice.index.unwrap_or_default() as usize, is_reasoning })
     }
 }
 
@@ -155,6 +206,18 @@ impl Collected {
             let read = self.choices[index].add(choice, self.part);
             self.unreadable |= read.is_none();
         }
+    }
+
+    /// Adds a text in quotes to a choice that is there already.
+    fn add_text(&mut self, place: Place, quoted: &str, is_escaped: bool) -> Option<()> {
+        let partial = self.choices.get_mut(place.index)?;
+        let text = if place.is_reasoning { &mut partial.reasoning } else { &mut partial.text };
+        if is_escaped {
+            text.push_str(&serde_json::from_str::<String>(quoted).ok()?);
+        } else {
+            text.push_str(quoted.get(1..quoted.len() - 1)?);
+        }
+        Some(())
     }
 
     fn into_choices(self) -> Option<Vec<Choice>> {

@@ -140,7 +140,8 @@ impl relay::Reading for Reading {
         let Ok(text) = std::str::from_utf8(event.data) else {
             return Err(malformed("the provider's stream is not valid UTF-8"));
         };
-        if let Some(bytes) = self.template.as_ref().and_then(|template| template.text_bytes(text)) {
+        if let Some(said) = self.template.as_ref().and_then(|template| template.text(text)) {
+            let bytes = said.decoded_len();
             item.put(event, None, text, Edits::default(), sink);
             item.add(FrameFacts {
                 content_bytes: u32::try_from(bytes).unwrap_or(u32::MAX),

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use gw_types::{Completion, DialectCodec, FinishReason};
+use gw_types::{Choice, Completion, DialectCodec, FinishReason, FrameFacts, StreamCollector, StreamItem};
 
-use super::ChatCodec;
+use super::{ChatCodec, Collected, Collector, PartKind};
 use crate::openai::{AnswerStamp, StreamDecoder, StreamOptions, completion_body, completion_events};
 
 fn read(body: &str) -> Option<Completion> {
@@ -101,4 +101,60 @@ fn an_unfinished_stream_is_not_read() {
 #[test]
 fn i18_a_collector_prints_no_content() {
     assert!(!format!("{:?}", ChatCodec.collector()).contains("Partial"));
+}
+
+/// Returns the choices that are collected where every chunk is taken apart.
+fn taken_apart(chunks: &[String], part: PartKind) -> Option<Vec<Choice>> {
+    let mut collected = Collected::of(part);
+    for chunk in chunks {
+        collected.document(serde_json::from_str(chunk).ok()?);
+    }
+    collected.into_choices()
+}
+
+#[track_caller]
+fn check_known(chunks: &[String], part: PartKind) {
+    let mut collector = Box::new(Collector::of(part));
+    for chunk in chunks {
+        let raw = Bytes::from(format!("data: {chunk}\n\n"));
+        collector.push(&StreamItem { raw, facts: FrameFacts::default() });
+    }
+    let found = collector.finish().map(|completion| completion.choices);
+    assert_eq!(found, taken_apart(chunks, part), "{chunks:?}");
+}
+
+#[test]
+fn chunks_that_are_known_by_their_text_say_what_they_say_taken_apart() {
+    let delta = |inner: &str, index: u32, finish: &str| {
+        format!(
+            r#"{{"id":"x","choices":[{{"index":{index},"delta":{{{inner}}},"finish_reason":{finish}}}],"obfuscation":"ab"}}"#
+        )
+    };
+    let end = delta("", 0, "\"stop\"");
+    let texts = [r#""""#, r#""a""#, r#""é\n\u00e9""#, r#""\ud83d\ude00\"""#, "null", r#""b""#];
+    for field in ["content", "reasoning_content", "reasoning", "refusal"] {
+        let chunks = texts.iter().map(|text| delta(&format!("\"{field}\":{text}"), 0, "null"));
+        check_known(&chunks.chain([end.clone()]).collect::<Vec<_>>(), PartKind::Delta);
+    }
+    // Half of a surrogate pair has no neutral form, in a known chunk as in the first.
+    let broken =
+        [delta(r#""content":"a""#, 0, "null"), delta(r#""content":"\ud83d""#, 0, "null"), end.clone()];
+    check_known(&broken, PartKind::Delta);
+    // Two choices in turn, and both fields in one chunk.
+    let turns = (0..6).map(|at| delta(&format!("\"content\":\"{at}\""), at % 2, "null"));
+    let ends = [delta("", 0, "\"stop\""), delta("", 1, "\"length\"")];
+    check_known(&turns.chain(ends).collect::<Vec<_>>(), PartKind::Delta);
+    let both = (0..3).map(|at| delta(&format!(r#""content":"{at}","reasoning":"{at}""#), 0, "null"));
+    check_known(&both.chain([end]).collect::<Vec<_>>(), PartKind::Delta);
+    let parts = (0..3).map(|at| {
+        delta(
+            &format!(r#""content":[{{"type":"thinking","thinking":[{{"type":"text","text":"{at}"}}]}}]"#),
+            0,
+            "null",
+        )
+    });
+    check_known(&parts.chain([delta("", 0, "\"stop\"")]).collect::<Vec<_>>(), PartKind::Delta);
+    let text =
+        |text: &str, finish: &str| format!(r#"{{"choices":[{{"text":"{text}","finish_reason":{finish}}}]}}"#);
+    check_known(&[text("a", "null"), text("b", "null"), text("c", "\"stop\"")], PartKind::Text);
 }
