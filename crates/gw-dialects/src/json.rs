@@ -20,6 +20,7 @@ pub(crate) use self::{
     place::value_at,
     text::Text,
     tree::{Node, Value, whole},
+    write::quoted,
 };
 
 /// Levels of arrays and objects that are read; one more is a fault.

@@ -4,45 +4,17 @@
 //! in a row while the HTTP library looks for more to write. Each such poll would go through the whole pipeline down to
 //! the provider's socket, to find that nothing has come.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-};
+use std::task::{Context, Poll};
 
-use futures_util::task::AtomicWaker;
+use crate::wakes::Wakes;
 
-/// Stands before one future, or one stream.
-pub(crate) struct Gate {
-    own: Arc<Own>,
-    waker: Waker,
-}
-
+/// Stands before one future, or one stream: open for the first poll, after a wake, and after everything that was ready.
 #[derive(Debug)]
-struct Own {
-    /// Whether there is a reason to poll: the first time, after a wake, and after everything that was ready.
-    open: AtomicBool,
-    task: AtomicWaker,
-}
-
-impl Wake for Own {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.open.store(true, Ordering::Release);
-        self.task.wake();
-    }
-}
+pub(crate) struct Gate(Wakes);
 
 impl Gate {
     pub(crate) fn new() -> Self {
-        let own = Arc::new(Own { open: AtomicBool::new(true), task: AtomicWaker::new() });
-        let waker = Waker::from(Arc::clone(&own));
-        Self { own, waker }
+        Self(Wakes::new())
     }
 
     /// Polls, unless the last poll waits for something that has not happened yet.
@@ -51,28 +23,23 @@ impl Gate {
         cx: &Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let Own { open, task } = &*self.own;
-        // Before the look, so that a wake between the two wakes this task.
-        task.register(cx.waker());
-        if !open.swap(false, Ordering::AcqRel) {
+        let Self(wakes) = self;
+        wakes.listen(cx);
+        if !wakes.begin_if_woken() {
             return Poll::Pending;
         }
-        let polled = poll(&mut Context::from_waker(&self.waker));
+        let polled = poll(&mut wakes.context());
         if polled.is_ready() {
-            open.store(true, Ordering::Relaxed);
+            wakes.set_woken();
+        } else if !wakes.end() {
+            cx.waker().wake_by_ref();
         }
         polled
     }
 
     /// Has the next poll go through: its task was woken for a reason that the future looks at by itself.
     pub(crate) fn open(&self) {
-        self.own.open.store(true, Ordering::Release);
-    }
-}
-
-impl std::fmt::Debug for Gate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("own", &self.own).finish_non_exhaustive()
+        self.0.set_woken();
     }
 }
 

@@ -51,6 +51,7 @@ mod stream_task;
 mod telemetry;
 mod timer;
 mod tokens;
+mod wakes;
 mod wire;
 
 pub use self::{

@@ -6,66 +6,30 @@
 
 use std::{
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll},
 };
 
-use futures_util::task::AtomicWaker;
+use crate::wakes::Wakes;
 
 /// Polls in one turn of the task, at most: others want their turn too.
 const POLLS_MAX: usize = 16;
 
-/// Nobody polls.
-const IDLE: u8 = 0;
-/// The future is being polled.
-const POLLED: u8 = 1;
-/// The future is to be polled: by the one who polls it, or by the task, which was woken.
-const WOKEN: u8 = 2;
-
-/// The waker of one future.
-pub(crate) struct SelfWakes {
-    own: Arc<Own>,
-    waker: Waker,
-}
-
-#[derive(Debug)]
-struct Own {
-    state: AtomicU8,
-    task: AtomicWaker,
-}
-
-impl Wake for Own {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        // A swap and not a store, so that who polls next sees what the waker of this saw.
-        if self.state.swap(WOKEN, Ordering::AcqRel) == IDLE {
-            self.task.wake();
-        }
-    }
-}
+/// Stands around one future.
+pub(crate) struct SelfWakes(Wakes);
 
 impl SelfWakes {
     pub(crate) fn new() -> Self {
-        let own = Arc::new(Own { state: AtomicU8::new(IDLE), task: AtomicWaker::new() });
-        let waker = Waker::from(Arc::clone(&own));
-        Self { own, waker }
+        Self(Wakes::new())
     }
 
     /// Polls the future until it is ready or waits for somebody else.
     pub(crate) fn poll<F: Future>(&self, mut future: Pin<&mut F>, cx: &Context<'_>) -> Poll<F::Output> {
-        let Own { state, task } = &*self.own;
-        task.register(cx.waker());
+        let Self(wakes) = self;
+        wakes.listen(cx);
         for _ in 0..POLLS_MAX {
-            state.swap(POLLED, Ordering::AcqRel);
-            let polled = future.as_mut().poll(&mut Context::from_waker(&self.waker));
-            let waits = state.compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok();
-            if waits || polled.is_ready() {
+            wakes.begin();
+            let polled = future.as_mut().poll(&mut wakes.context());
+            if wakes.end() || polled.is_ready() {
                 return polled;
             }
         }

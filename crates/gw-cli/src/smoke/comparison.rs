@@ -33,7 +33,7 @@ const ANSWER_MS: u64 = 10;
 
 /// The most calls at once, as the server saw them: a measure, since nothing holds tasks back but what else the machine
 /// does.
-const PEAK_CALLS: &str = "peak_calls_at_once";
+pub(super) const PEAK_CALLS: &str = "peak_calls_at_once";
 
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(5);

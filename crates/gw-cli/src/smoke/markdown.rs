@@ -2,6 +2,7 @@
 
 use super::{
     chart,
+    comparison::PEAK_CALLS,
     finding::Measured,
     report::{Checked, Report},
 };
@@ -51,7 +52,7 @@ fn measured(report: &Report) -> String {
                 millis("queued_p50_us"),
                 millis("queued_p95_us"),
                 of("resident_peak_kib") / 1_024,
-                of("peak_calls_at_once"),
+                of(PEAK_CALLS),
             )
         })
         .collect();

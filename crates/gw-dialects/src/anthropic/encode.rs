@@ -10,9 +10,9 @@ use gw_types::{Loss, LossKind, NormalizedRequest, Operation, TokenCount};
 
 use crate::{
     edit::Edits,
-    json::{Node, Value},
+    json::{Node, Value, quoted},
     neutral::{LossReport, Origin, Place, Signature, TAG},
-    openai::encode::{put_field, quoted, range},
+    openai::encode::{put_field, range},
 };
 
 /// What changes in a request on its way to a deployment.

@@ -5,7 +5,8 @@ use gw_types::NormalizedRequest;
 
 use crate::{
     edit::Edits,
-    openai::encode::{find_field, quoted, range},
+    json::quoted,
+    openai::encode::{find_field, range},
 };
 
 /// What changes in a request on its way to a deployment.

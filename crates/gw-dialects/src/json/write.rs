@@ -70,6 +70,7 @@ impl Writer {
     /// Writes text as the next value.
     pub fn string(&mut self, text: &str) {
         self.comma();
+        self.out.reserve(text.len() + 2);
         put_string(&mut self.out, text);
     }
 
@@ -142,11 +143,17 @@ impl Writer {
     }
 }
 
+/// Returns text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    put_string(&mut out, text);
+    String::from_utf8(out).expect("escapes are ASCII, and all else is text as it was")
+}
+
 /// Appends text as a JSON string.
-fn put_string(out: &mut BytesMut, text: &str) {
+fn put_string(out: &mut impl BufMut, text: &str) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let bytes = text.as_bytes();
-    out.reserve(bytes.len() + 2);
     out.put_u8(b'"');
     let mut from = 0;
     loop {
@@ -175,23 +182,22 @@ fn put_string(out: &mut BytesMut, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use bytes::BytesMut;
     use proptest::prelude::*;
 
-    use super::{Writer, put_string};
+    use super::{Writer, quoted};
 
     #[track_caller]
     fn check_string(text: &str) {
-        let mut out = BytesMut::new();
-        put_string(&mut out, text);
-        assert_eq!(out, serde_json::to_string(text).unwrap());
+        assert_eq!(quoted(text), serde_json::to_string(text).unwrap());
     }
 
     #[test]
     fn every_byte_is_escaped_as_serde_json_does() {
         let all: String = (0..=0x7f).map(char::from).collect();
         check_string(&all);
-        check_string("");
+        for text in ["", "a", "\"\\", "é\u{1}\n\u{7f}", "🙂/"] {
+            check_string(text);
+        }
         check_string(&"plain".repeat(50));
     }
 

@@ -10,7 +10,7 @@ use gw_types::{BodySpan, NormalizedRequest, OutputField, TokenCount};
 
 use crate::{
     edit::Edits,
-    json::{Fault, Reader},
+    json::{Fault, Reader, quoted},
 };
 
 /// What changes in a request on its way to a deployment.
@@ -149,19 +149,4 @@ pub(crate) const fn name(field: OutputField) -> &'static str {
 
 pub(crate) fn range(span: BodySpan) -> Range<usize> {
     span.start..span.end
-}
-
-/// Returns the text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '\0'..='\x1f' => quoted.push_str(&format!("\\u{:04x}", u32::from(character))),
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use gw_types::Question;
 
-use crate::json::{Fault, Kind, Reader};
+use crate::json::{Fault, Kind, Reader, quoted};
 
 /// Fields that change how an answer travels and not what it says.
 const TRANSPORT_FIELDS: [&str; 3] = ["stream", "stream_options", "user"];
@@ -137,8 +137,4 @@ fn object<'a>(members: impl Iterator<Item = (&'a Cow<'a, str>, &'a String)>) -> 
     }
     written.push('}');
     written
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("text always serialises")
 }

@@ -5,7 +5,8 @@ use gw_types::{NormalizedRequest, OutputField, TokenCount};
 
 use crate::{
     edit::Edits,
-    openai::encode::{find_field, name, quoted, range},
+    json::quoted,
+    openai::encode::{find_field, name, range},
 };
 
 /// What changes in a request on its way to a deployment.

@@ -8,10 +8,10 @@ use gw_types::{NormalizedRequest, OutputField, TokenCount};
 use super::{OutputName, Preset};
 use crate::{
     edit::Edits,
-    json::{Fault, Reader},
+    json::{Fault, Reader, quoted},
     openai::{
         ChatEdits,
-        encode::{ask_usage, bound_output, name, quoted, range},
+        encode::{ask_usage, bound_output, name, range},
     },
 };
 

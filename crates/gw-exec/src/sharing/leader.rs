@@ -4,7 +4,7 @@ use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -53,7 +53,7 @@ impl Leader {
     pub(super) fn begin<F>(
         mut sharing: Sharing,
         mut upstream: PartUpstream,
-        reader: PartReader,
+        mut reader: PartReader,
         drive: impl FnOnce(Sharing, PartUpstream) -> F,
     ) -> Self
     where
@@ -65,6 +65,8 @@ impl Leader {
         let head = Box::new(flight.head(Outcome::Failed));
         flight.call = Some(Arc::clone(&call));
         upstream.push(Part::Call(Arc::clone(&call)), 0);
+        // For those who follow; its leader knows its own.
+        let _own = reader.poll_next(&mut Context::from_waker(Waker::noop()));
         call.set(Box::pin(drive(sharing, upstream)));
         let timer = state.clock.sleep_until(deadline);
         Self { reader, call, state, head, arrived, deadline, timer, late: false, recorded: None, over: false }
@@ -127,12 +129,7 @@ impl Leader {
         loop {
             self.reader.hush();
             self.call.poll(cx);
-            let mut next = self.reader.poll_next(cx);
-            if matches!(next, Poll::Ready(Next::Item(Part::Call(_)))) {
-                // Its own; the call has not moved since.
-                next = self.reader.poll_next(cx);
-            }
-            match next {
+            match self.reader.poll_next(cx) {
                 Poll::Ready(Next::Item(part)) => {
                     // The timer is asked only while nothing has come: behind a slow reader something always has.
                     if self.state.clock.now() > self.deadline {

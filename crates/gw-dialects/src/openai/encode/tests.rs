@@ -106,10 +106,3 @@ fn all_edits_together() {
         r#"{"max_tokens":1,"stream_options":{"include_usage":true},"stream":true,"model":"p",$}"#,
     );
 }
-
-#[test]
-fn names_are_quoted_as_json() {
-    for name in ["a", "\"\\", "é\u{1}\n\u{7f}", "🙂/"] {
-        assert_eq!(serde_json::from_str::<String>(&super::quoted(name)).unwrap(), name);
-    }
-}
